@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * sardine.h - the C ABI of libsardine, a DNS packet cache packed tight.
+ *
+ * How a host uses it
+ *
+ *     struct sardine_options opt;
+ *     sardine_options_init(&opt, sizeof opt);
+ *     opt.max_entries = 1000000;
+ *     sardine_cache *cache;
+ *     int err = sardine_create(&opt, &cache);            // 0, or a negative error: sardine_strerror(err)
+ *
+ *     // for every query (any thread, no registration):
+ *     struct sardine_query q = {.sz = sizeof q, .packet = query, .len = query_len};
+ *     struct sardine_answer a = {.sz = sizeof a, .buf = buf, .cap = sizeof buf, .token = &token};
+ *     switch (sardine_lookup(cache, &q, &a)) {
+ *     case SARDINE_HIT: case SARDINE_STALE: case SARDINE_REFRESH:
+ *             send(buf, a.len); break;                   // complete reply for this very client
+ *     case SARDINE_MISS:
+ *             ask upstream and keep `token` beside the query in flight; when the response comes:
+ *             sardine_insert(cache, &token, response, response_len, NULL, NULL); break;
+ *     case SARDINE_BYPASS:
+ *             ask upstream, do not insert; break;
+ *     }
+ *
+ * Conventions
+ *
+ *   - Integers are in host byte order, TTLs and ages in seconds, sizes in bytes, names in wire form without
+ *     compression unless a comment says "text".
+ *   - Functions return a non-negative value on success and a negative error otherwise: a negated errno value,
+ *     or one of enum sardine_error. Nothing is ever printed; a host that wants to hear passes a log callback.
+ *   - Every struct that a caller passes in begins with `sz`, its size as the caller was compiled. Fields that
+ *     the library does not know must be zero (-E2BIG otherwise); fields that the caller does not know take
+ *     their default. So host and library can be upgraded apart.
+ *   - Threads: every function may be called from any thread at any time on a live cache, unless its comment
+ *     says otherwise. Lookups take no lock. Only sardine_destroy() needs the caller to be alone.
+ *   - Ownership: the library keeps no pointer of the caller's beyond the call, except the callbacks and their
+ *     contexts in sardine_options, which must outlive the cache.
+ *
+ * The part between the two [cdef] lines has no preprocessor directives: LuaJIT's ffi.cdef() reads it as it is.
+ */
+#ifndef SARDINE_H
+#define SARDINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SARDINE_VERSION     "0.1.0"
+/* Bumped when a change would break a host that was compiled against an older header. */
+#define SARDINE_ABI_VERSION 1
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+/* [cdef] */
+
+/* A cache. Opaque; create as many as you like, they share nothing but the code. */
+typedef struct sardine_cache sardine_cache;
+
+/* Errors of our own, below any errno value. sardine_strerror() knows both kinds. */
+enum sardine_error {
+        SARDINE_ERR_TOKEN = -10001,  /* the token was not made by this library, or was damaged */
+        SARDINE_ERR_NAME = -10002,   /* text that is not a domain name */
+        SARDINE_ERR_OPTION = -10003, /* an option's value is out of its range; the log callback hears which */
+};
+
+/* What a lookup came to. For each call exactly one of these is counted. */
+enum sardine_outcome {
+        SARDINE_MISS = 0,    /* not here: ask upstream; the token was filled */
+        SARDINE_HIT = 1,     /* the reply is in the buffer */
+        SARDINE_STALE = 2,   /* expired, but within the stale window and the host allowed it: reply in the buffer */
+        SARDINE_REFRESH = 3, /* as HIT, and this caller alone is asked to fetch the answer anew; token filled */
+        SARDINE_BYPASS = 4,  /* not a question for a cache: ask upstream and do not insert; see the reason */
+};
+
+/* What an insert came to. */
+enum sardine_insert_outcome {
+        SARDINE_STORED = 0,    /* new */
+        SARDINE_REPLACED = 1,  /* took the place of an older answer */
+        SARDINE_REFRESHED = 2, /* the same answer was there: only its expiry moved, in place */
+        SARDINE_REFUSED = 3,   /* not stored, see the reason; what was there is still there */
+};
+
+/* Why a lookup was bypassed (1..19) or an insert refused (20..). Stable numbers; sardine_reason_name() gives
+ * the text that statistics and metrics use. */
+enum sardine_reason {
+        SARDINE_REASON_NONE = 0,
+        SARDINE_BYPASS_HOST = 1,          /* the host asked for it (SARDINE_SKIP) */
+        SARDINE_BYPASS_MALFORMED = 2,     /* header, question or OPT cannot be parsed (RFC 1035 s4, RFC 6891 s6) */
+        SARDINE_BYPASS_NOT_QUERY = 3,     /* QR set, or an opcode other than QUERY */
+        SARDINE_BYPASS_QDCOUNT = 4,       /* not exactly one question */
+        SARDINE_BYPASS_QTYPE = 5,         /* AXFR, IXFR, MAILA, MAILB, TKEY, TSIG, OPT, type 0 */
+        SARDINE_BYPASS_QCLASS = 6,        /* not IN */
+        SARDINE_BYPASS_RECORDS = 7,       /* records other than one OPT: TSIG, SIG(0), a prerequisite, ... */
+        SARDINE_BYPASS_TRAILING = 8,      /* bytes after the last record */
+        SARDINE_BYPASS_EDNS_VERSION = 9,  /* EDNS version other than 0 */
+        SARDINE_BYPASS_TOO_LONG = 10,     /* tag and splitting options exceed what a key holds */
+        SARDINE_REFUSED_MALFORMED = 20,   /* counts, names, rdata or OPT do not parse (RFC 1035, RFC 3597) */
+        SARDINE_REFUSED_MISMATCH = 21,    /* not a response to the token's question (RFC 5452 s9.1) */
+        SARDINE_REFUSED_TRUNCATED = 22,   /* TC=1: a possibly partial answer is never kept (RFC 1035 s7.4) */
+        SARDINE_REFUSED_RCODE = 23,       /* rcode that is not cached: BADVERS, BADCOOKIE, FORMERR, NOTIMP ... */
+        SARDINE_REFUSED_TTL_ZERO = 24,    /* a TTL of 0: pass it on once (RFC 1035 s3.2.1) */
+        SARDINE_REFUSED_TTL_SHORT = 25,   /* life below options.min_ttl */
+        SARDINE_REFUSED_NO_SOA = 26,      /* NODATA or NXDOMAIN without SOA (RFC 2308 s5) */
+        SARDINE_REFUSED_FAILURE_OFF = 27, /* SERVFAIL or REFUSED while failure_ttl is 0 */
+        SARDINE_REFUSED_TOO_LARGE = 28,   /* beyond options.max_entry_size, or more than a segment holds */
+        SARDINE_REFUSED_POORER = 29,      /* unexpired data fetched with DO=1 is there, this was fetched without */
+        SARDINE_REFUSED_FAILURE = 30,     /* a failure must not take the place of usable data */
+        SARDINE_REFUSED_PURGED = 31,      /* a purge happened after the question was asked upstream */
+        SARDINE_REFUSED_ECS = 32,         /* ECS in the response contradicts the query (RFC 7871 s7.3) */
+        SARDINE_REFUSED_COMPLEX = 33,     /* more compression work than any honest message needs */
+        SARDINE_REFUSED_NO_MEMORY = 34,   /* the system gave no memory */
+        SARDINE_REASON_COUNT = 35,
+};
+
+enum sardine_transport {
+        SARDINE_UDP = 0,
+        SARDINE_TCP = 1,
+        SARDINE_DOT = 2,
+        SARDINE_DOH = 3,
+        SARDINE_DOQ = 4,
+};
+
+enum sardine_log_level {
+        SARDINE_LOG_ERROR = 0,
+        SARDINE_LOG_WARNING = 1,
+        SARDINE_LOG_INFO = 2,
+};
+
+/* Flags of a query. */
+enum sardine_query_flag {
+        SARDINE_SKIP = 1,        /* the host does not want the cache to be used: counted as bypass */
+        SARDINE_CACHE_ONLY = 2,  /* nobody will ask upstream: no token, counted apart from misses */
+        SARDINE_ALLOW_STALE = 4, /* an expired entry within options.stale_window may answer (RFC 8767) */
+        SARDINE_PEEK = 8,        /* look without leaving a trace: no popularity, no hit or miss counted */
+};
+
+/* May be called from any thread, also from inside any sardine function; must not call back into the cache.
+ * `text` is valid during the call only. */
+typedef void (*sardine_log_fn)(void *ctx, int level, const char *text);
+
+/* A clock that never goes back, in milliseconds from any origin. */
+typedef uint64_t (*sardine_clock_fn)(void *ctx);
+
+/* Options of a cache. Fill with sardine_options_init(), then change what you need. */
+struct sardine_options {
+        size_t sz;
+        uint64_t max_entries;         /* 0: no limit but max_bytes. Default 0 */
+        uint64_t max_bytes;           /* everything included: entries, index, slack. 0: derived from max_entries
+                                         (1 KiB an entry, at least 1 MiB), or 1 GiB without it. Default 0 */
+        uint32_t max_ttl;             /* upper bound of an entry's life; TTLs shown do not change. 86400 */
+        uint32_t min_ttl;             /* answers that would live shorter are not kept. 0 */
+        uint32_t max_negative_ttl;    /* upper bound for NXDOMAIN and NODATA (RFC 2308 s5). 3600 */
+        uint32_t failure_ttl;         /* life of SERVFAIL and REFUSED, at most 300 (RFC 9520 s3.2); 0: not kept. 60 */
+        uint32_t stale_ttl;           /* TTL shown in stale replies, at most the original TTL (RFC 8767 s5). 30 */
+        uint32_t stale_window;        /* for how long after expiry an entry may still answer; 0: never. 0 */
+        uint32_t max_entry_size;      /* largest response kept, 512..65535. 65535 */
+        uint16_t udp_payload_size;    /* our limit for UDP replies, and the size in our OPT; 512..65535. 1232 */
+        uint8_t dont_age;             /* 1: show the original TTL for all of an entry's life. 0 */
+        uint8_t refresh_percent;      /* with less than this share of its life left, a popular entry is reported
+                                         once as SARDINE_REFRESH; 0: never, at most 50. 0 */
+        uint32_t segment_size;        /* storage unit, a power of two, 4096..262144; 0: chosen. For tests. 0 */
+        uint32_t n_split_options;     /* EDNS options that shape the answer upstream: their bytes become part of */
+        const uint16_t *split_options; /* the key. Read during sardine_create() only. None */
+        sardine_log_fn log;           /* NULL: silence */
+        void *log_ctx;
+        sardine_clock_fn clock;       /* NULL: CLOCK_BOOTTIME */
+        void *clock_ctx;
+};
+
+/* The miss token: what the question was, and when it was asked. Plain data: copy `len` + 2 bytes of it to
+ * wherever the query in flight is kept, throw it away when no answer comes. Good for the cache that made it. */
+struct sardine_token {
+        uint16_t len; /* bytes used; 0: no token */
+        uint8_t bytes[894];
+};
+
+/* A query, as it came from the client. */
+struct sardine_query {
+        size_t sz;
+        const uint8_t *packet; /* may be hostile */
+        size_t len;
+        const uint8_t *client; /* client address, network order, or NULL: then only an ECS option can select a
+                                  subnet-specific answer */
+        uint32_t client_len;   /* 4, 16, or 0 */
+        uint32_t transport;    /* enum sardine_transport */
+        uint32_t flags;        /* enum sardine_query_flag */
+        uint32_t tag_len;      /* at most 255 */
+        const void *tag;       /* opaque part of the key: tenant, view, policy */
+};
+
+/* The reply to a lookup. The caller owns everything. */
+struct sardine_answer {
+        size_t sz;
+        uint8_t *buf; /* in: where the reply goes; must not overlap the query */
+        size_t cap;   /* in: room there. A reply never exceeds what the client can take, nor 65535 */
+        size_t len;   /* out: length of the reply; with -EMSGSIZE the room that is needed */
+        struct sardine_token *token; /* in: may be NULL when the host will not insert */
+        uint32_t reason; /* out: enum sardine_reason */
+        uint32_t rcode;  /* out: 12-bit RCODE of the reply */
+        uint32_t ttl;    /* out: remaining life; 0 when stale */
+        uint32_t age;    /* out: how long expired when stale, else 0 */
+        uint32_t stale_available; /* out, on a miss: 1 when SARDINE_ALLOW_STALE would have hit */
+};
+
+/* What the host knows about a response. NULL for none of it. */
+struct sardine_insert_info {
+        size_t sz;
+        uint32_t failure_ttl_set; /* 1: failure_ttl below counts, also when 0 */
+        uint32_t failure_ttl;     /* instead of options.failure_ttl, for this response */
+};
+
+struct sardine_insert_result {
+        size_t sz;
+        uint32_t reason; /* enum sardine_reason */
+        uint32_t life;   /* seconds that the entry will live; 0 when refused */
+};
+
+/* Which entries: all conditions that are set must hold. Zeroed (but for sz): every entry. */
+struct sardine_selector {
+        size_t sz;
+        const uint8_t *name;  /* wire form, any case; NULL: any name */
+        uint32_t name_len;
+        uint32_t below;       /* 1: also every name below `name` (never "badexample" for "example") */
+        uint32_t qtype;       /* 0 or 255 (ANY): any type */
+        uint32_t use_tag;     /* 1: only entries with exactly this tag (empty: those without) */
+        uint32_t tag_len;
+        const void *tag;
+        uint32_t use_rcode;   /* 1: only entries with this rcode */
+        uint32_t rcode;
+};
+
+/* An entry as the walk shows it; pointers are valid during the callback only. */
+struct sardine_entry_view {
+        size_t sz;
+        const uint8_t *qname; /* folded to lower case */
+        uint32_t qname_len;
+        uint32_t qtype, qclass, rcode;
+        uint32_t ttl;      /* life left; 0: expired */
+        uint32_t expired;  /* seconds since expiry */
+        uint32_t life;     /* life at insert, rounded down to within 1/16 */
+        uint32_t bytes;    /* in the store, without its index slot */
+        uint32_t hits;     /* popularity, 0..7: not a count */
+        uint32_t rd, cd, dnssec_ok; /* of the query that fetched it */
+        uint32_t tag_len;
+        const uint8_t *tag;
+        uint32_t ecs_family;  /* 0: for every client; 1: IPv4; 2: IPv6 */
+        uint32_t ecs_prefix;
+        uint8_t ecs_addr[16];
+};
+
+/* Return 0 to go on, anything else to stop. Must not call the cache. */
+typedef int (*sardine_walk_fn)(void *ctx, const struct sardine_entry_view *entry);
+
+/* Counters since creation, but for the gauges. lookups == hits + stale + refresh + misses + bypass +
+ * cache_only_misses; inserts == stored + replaced + refreshed + refused. */
+struct sardine_stats {
+        size_t sz;
+        uint64_t entries, max_entries;       /* gauges */
+        uint64_t bytes, max_bytes;           /* gauges: all memory, as the budget counts it */
+        uint64_t entry_bytes;                /* gauge: bytes of live entries alone */
+        uint64_t index_bytes;                /* gauge */
+        uint64_t dead_bytes;                 /* gauge: replaced or removed, not reclaimed yet */
+        uint64_t lookups, hits, stale, refresh, misses, bypass, cache_only_misses;
+        uint64_t inserts, stored, replaced, refreshed, refused;
+        uint64_t evicted, expired, expunged; /* entries that left, by cause */
+        uint64_t moved;                      /* entries copied forward by reclaiming */
+        uint64_t reasons[64];                /* by enum sardine_reason */
+        uint32_t jemalloc;                   /* 1: segments come from a jemalloc arena; 0: from mmap */
+        uint32_t huge_pages;                 /* 1: huge pages were asked for */
+};
+
+/* The library that is really loaded. Compare with SARDINE_ABI_VERSION. Never fails. */
+uint32_t sardine_abi_version(void);
+const char *sardine_version(void);
+
+/* Text for a negative error of this library: static, never NULL. */
+const char *sardine_strerror(int error);
+/* "ttl_zero", "malformed", ...: static, never NULL; fit for a metric's label. */
+const char *sardine_reason_name(unsigned reason);
+
+/* Defaults. `sz` is sizeof the caller's struct; writes no byte beyond it. */
+void sardine_options_init(struct sardine_options *options, size_t sz);
+
+/* Create a cache. On success 0 and *cache is set; else -EINVAL (NULL), -E2BIG (unknown fields set),
+ * SARDINE_ERR_OPTION (a value out of range), -ENOMEM. */
+int sardine_create(const struct sardine_options *options, sardine_cache **cache);
+
+/* Free a cache. The caller makes sure that no other thread is inside a call on it. NULL is fine. */
+void sardine_destroy(sardine_cache *cache);
+
+/* Look up a query and write the whole reply for this client.
+ * Returns enum sardine_outcome, or -EINVAL / -E2BIG, or -EMSGSIZE when the reply does not fit in answer->cap
+ * (answer->len says what is needed; counted as a hit). Takes no lock, allocates nothing.
+ * RFC 1035 s4, 4035 s3.2, 6840 s5.7, 6891 s6, 7871 s7.3, 8767. */
+int sardine_lookup(sardine_cache *cache, const struct sardine_query *query, struct sardine_answer *answer);
+
+/* Make the token for a query without looking it up (for warm-up, or a host that looks up elsewhere).
+ * Returns 0, a positive enum sardine_reason when such a query is never cached, or -EINVAL / -E2BIG. */
+int sardine_token_init(sardine_cache *cache, const struct sardine_query *query, struct sardine_token *token);
+
+/* Keep a response to the token's question. Returns enum sardine_insert_outcome, or -EINVAL / -E2BIG /
+ * SARDINE_ERR_TOKEN. `info` and `result` may be NULL. Bad responses are refused and counted. */
+int sardine_insert(sardine_cache *cache, const struct sardine_token *token, const uint8_t *response, size_t len,
+                   const struct sardine_insert_info *info, struct sardine_insert_result *result);
+
+/* Remove what the selector selects (NULL: everything). Returns how many entries were removed. Answers to
+ * questions that were asked before the call and arrive after it are refused (SARDINE_REFUSED_PURGED). */
+int64_t sardine_expunge(sardine_cache *cache, const struct sardine_selector *selector);
+
+/* Remove entries until at most `n` are left, least useful first. Returns how many were removed. */
+int64_t sardine_expunge_to(sardine_cache *cache, uint64_t n);
+
+/* Remove expired entries (those beyond the stale window) until at most `n` entries are left. */
+int64_t sardine_purge_expired(sardine_cache *cache, uint64_t n);
+
+/* Call `fn` for every selected entry (NULL: all), in no order. Readers and writers go on meanwhile: an entry
+ * that is there during the whole walk is seen at least once. Returns the number of calls. */
+int64_t sardine_walk(sardine_cache *cache, const struct sardine_selector *selector, sardine_walk_fn fn, void *ctx);
+
+/* Write the counters. `stats->sz` must be set. Returns 0 or -EINVAL. */
+int sardine_stats_get(sardine_cache *cache, struct sardine_stats *stats);
+
+/* "www.example.com" (text, RFC 1035 s5.1 escapes, with or without the final dot) to wire form.
+ * Returns the length, or SARDINE_ERR_NAME. */
+int sardine_name_from_text(const char *text, uint8_t name[255]);
+/* Wire form to text with a final dot; `size` of at least 1021 always suffices. Returns the length, or
+ * SARDINE_ERR_NAME, or -EMSGSIZE. */
+int sardine_name_to_text(const uint8_t *name, size_t len, char *text, size_t size);
+
+/* [cdef] */
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+#endif

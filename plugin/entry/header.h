@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ * ENTRY_LAYOUT: the fixed header, and the little that the store needs to know of an entry. See LAYOUT.md. */
+#ifndef ENTRY_HEADER_H
+#define ENTRY_HEADER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum {
+        ENTRY_ALIGN = 4,
+        ENTRY_AT_EXPIRY = 0,
+        ENTRY_AT_LIFE = 4,
+        ENTRY_AT_SIZE = 5,
+        ENTRY_AT_FLAGS = 6,
+        ENTRY_AT_TYPE = 7,
+        ENTRY_HEADER = 8,
+        /* An encoded entry never needs more: the largest message, names at worst expanded in rdata. */
+        ENTRY_MAX = 1 << 18,
+};
+
+enum entry_flag {
+        ENTRY_RD = 0x01,
+        ENTRY_CD = 0x02,
+        ENTRY_DO = 0x04,
+        ENTRY_AA = 0x08,
+        ENTRY_RA = 0x10,
+        ENTRY_AD = 0x20,
+        ENTRY_SIMPLE = 0x40,
+        ENTRY_EXT = 0x80,
+};
+
+enum entry_ext {
+        EXT_RCODE = 0x01,
+        EXT_EXTRA = 0x02,
+        EXT_ECS = 0x04,
+        EXT_SCOPES = 0x08,
+        EXT_EDE = 0x10,
+        EXT_TRUNCATED = 0x20,
+        EXT_AGELESS = 0x40,
+};
+
+/* Top bit of the scopes count: no answer for everybody, nothing after the list. */
+enum {
+        SCOPES_NO_ANSWER = 0x80,
+        SCOPES_MAX = 0x7f,
+};
+
+/* Cache second 0 of a new cache, so that ages may reach below it. */
+enum {
+        ENTRY_SECOND_ZERO = 1 << 24,
+};
+
+/* expiry and life are written by the store's writer (under its lock) while readers read: atomic, relaxed. */
+static inline uint32_t entry_expiry(const uint8_t *entry)
+{
+        return atomic_load_explicit((const _Atomic uint32_t *)(const void *)(entry + ENTRY_AT_EXPIRY),
+                                    memory_order_relaxed);
+}
+
+static inline void entry_set_expiry(uint8_t *entry, uint32_t second)
+{
+        atomic_store_explicit((_Atomic uint32_t *)(void *)(entry + ENTRY_AT_EXPIRY), second, memory_order_relaxed);
+}
+
+static inline uint8_t entry_life_code(const uint8_t *entry)
+{
+        return atomic_load_explicit((const _Atomic uint8_t *)(const void *)(entry + ENTRY_AT_LIFE),
+                                    memory_order_relaxed);
+}
+
+static inline void entry_set_life_code(uint8_t *entry, uint8_t code)
+{
+        atomic_store_explicit((_Atomic uint8_t *)(void *)(entry + ENTRY_AT_LIFE), code, memory_order_relaxed);
+}
+
+/* Bytes from the entry's start to the next one's, a multiple of ENTRY_ALIGN. */
+static inline uint32_t entry_size(const uint8_t *entry)
+{
+        if (entry[ENTRY_AT_SIZE] != 0)
+                return entry[ENTRY_AT_SIZE] * 4u;
+        uint32_t size;
+        memcpy(&size, entry + ENTRY_HEADER, sizeof size);
+        return size;
+}
+
+static inline uint8_t life_encode(uint32_t seconds)
+{
+        if (seconds < 16)
+                return (uint8_t)seconds;
+        unsigned shift = 27 - (unsigned)__builtin_clz(seconds); /* leaves 5 significant bits */
+        if (shift > 14)
+                return 0xff;
+        return (uint8_t)((shift + 1) << 4 | ((seconds >> shift) & 15));
+}
+
+static inline uint32_t life_decode(uint8_t code)
+{
+        return code < 16 ? code : (16u + (code & 15u)) << ((code >> 4) - 1);
+}
+
+#endif

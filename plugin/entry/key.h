@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ * ENTRY_LAYOUT: the canonical key: what shapes the answer upstream, and nothing else (B01-B05). One struct is
+ * made by one function from one description of the query, and serves lookup, insert and token alike. */
+#ifndef ENTRY_KEY_H
+#define ENTRY_KEY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/ecs.h"
+
+enum {
+        KEY_AT_TYPE = 0,  /* 2 bytes */
+        KEY_AT_FLAGS = 2, /* ENTRY_RD | ENTRY_CD */
+        KEY_AT_NAME_LEN = 3,
+        KEY_AT_EXTRA_LEN = 4,
+        KEY_AT_ECS = 5, /* network code, or KEY_NO_ECS */
+        KEY_AT_NAME = 6,
+        KEY_NO_ECS = 0xff,
+        KEY_MAX = KEY_AT_NAME + 255 + 255 + 16,
+};
+
+/* The bytes are the key: fixed part, folded name, extra, network address. Two keys are equal when their bytes
+ * are; the lengths up front make that unambiguous.
+ * extra is empty, or: tag length (1), tag, then for each splitting option in the order of the cache's list:
+ * code (2), length (1), data. */
+struct entry_key {
+        uint16_t len;
+        uint8_t bytes[KEY_MAX];
+};
+
+static inline const uint8_t *entry_key_name(const struct entry_key *key, size_t *len)
+{
+        *len = key->bytes[KEY_AT_NAME_LEN];
+        return key->bytes + KEY_AT_NAME;
+}
+
+/* `name` is a valid uncompressed name in any case, `extra` at most 255 bytes. No ECS. */
+void entry_key_init(struct entry_key *key, const uint8_t *name, size_t name_len, uint16_t qtype, bool rd, bool cd,
+                    const uint8_t *extra, size_t extra_len);
+
+/* Network codes, see LAYOUT.md. */
+static inline uint8_t network_code(uint8_t family, uint8_t prefix)
+{
+        return (uint8_t)(family == ECS_IPV6 ? 64 + prefix : prefix);
+}
+static inline uint8_t network_family(uint8_t code)
+{
+        return code >= 64 ? ECS_IPV6 : ECS_IPV4;
+}
+static inline uint8_t network_prefix(uint8_t code)
+{
+        return code >= 64 ? code - 64 : code;
+}
+
+/* Make it the key of the variant for addr/prefix (replacing any network set before). */
+void entry_key_set_network(struct entry_key *key, uint8_t code, const uint8_t addr[16]);
+/* Make it the key of the answer for everybody again. */
+void entry_key_clear_network(struct entry_key *key);
+
+/* Are these bytes (from a token: hostile) a key that entry_key_init could have made? */
+bool entry_key_check(const uint8_t *bytes, size_t len);
+
+/* Keyed hash of the whole key. `secret` is random, at least 136 bytes, one for each cache (B02). */
+uint64_t entry_key_hash(const struct entry_key *key, const uint8_t *secret, size_t secret_len);
+
+/* Is `entry` the entry of exactly this key? A full comparison. `key` is a struct entry_key: the shape of the
+ * function is the store's match callback. */
+bool entry_key_match(const void *key, const uint8_t *entry);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ * ENTRY_LAYOUT: an entry's parts before the body, as a view. One walk over the header serves the key
+ * comparison's slow cases, rendering, the walk and statistics. */
+#ifndef ENTRY_VIEW_H
+#define ENTRY_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/ecs.h"
+
+struct entry_view {
+        const uint8_t *entry;
+        const uint8_t *name;   /* stored name of the question */
+        const uint8_t *extra;  /* NULL: none */
+        const uint8_t *scopes; /* network codes; NULL: none */
+        const uint8_t *ede;    /* after the count; NULL: none */
+        const uint8_t *body;   /* NULL when there is no answer for everybody */
+        struct wire_ecs ecs;   /* family 0: for everybody; source == scope == prefix */
+        uint32_t size;
+        uint16_t qtype;
+        uint8_t rcode;
+        uint8_t flags; /* enum entry_flag */
+        uint8_t ext;   /* enum entry_ext */
+        uint8_t extra_len;
+        uint8_t scopes_count;
+        uint8_t ede_count;
+        bool no_answer;
+};
+
+void entry_view_init(struct entry_view *view, const uint8_t *entry);
+
+/* The question's name, expanded and folded: returns its length. */
+size_t entry_view_qname(const struct entry_view *view, uint8_t name[255]);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ * The store: entries in append-only segments, found through an index of one 8-byte slot each, within a budget
+ * that always holds. It knows an entry's expiry and size (entry/header.h) and nothing else of it.
+ *
+ * Threads. Readers take no lock: store_enter(), store_find(), read the entry, store_leave(). Between the two
+ * every entry found stays as it is (but for expiry and life, which are atomic) even if it is replaced, moved or
+ * evicted meanwhile. Writers hold the store's one lock: store_lock() ... store_unlock(); everything named
+ * *_locked wants it held. A writer need not enter.
+ */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct store;
+
+/* Is `entry` the entry for `key`? */
+typedef bool (*store_match)(const void *key, const uint8_t *entry);
+
+struct store_options {
+        uint64_t max_entries;  /* 0: no limit */
+        uint64_t max_bytes;    /* everything included; > 0 */
+        uint32_t segment_size; /* power of two, or 0: chosen from max_bytes */
+        uint32_t stale_window; /* entries expired for no longer than this may still be wanted */
+        bool no_jemalloc;      /* tests: use mmap although the process has jemalloc */
+        uint32_t hash_bits;    /* tests: keep only so many bits of every hash, to force collisions; 0: all */
+};
+
+int store_create(const struct store_options *options, struct store **store);
+void store_destroy(struct store *store); /* the caller is alone */
+
+/* The largest entry that can be put. */
+uint32_t store_max_entry(const struct store *store);
+
+/* Reader section. Never blocks, never fails, may not nest; no registration: threads come and go. */
+void store_enter(struct store *store);
+void store_leave(struct store *store);
+
+/* The entry for key, or NULL. Between enter and leave. With `touch` a popularity hint is left in the slot
+ * (written only when that changes it). `popularity` (0..7) is an output and may be NULL. */
+const uint8_t *store_find(struct store *store, uint64_t hash, store_match match, const void *key, bool touch,
+                          uint32_t *popularity);
+
+void store_lock(struct store *store);
+void store_unlock(struct store *store);
+
+/* As store_find, for a writer. */
+const uint8_t *store_find_locked(struct store *store, uint64_t hash, store_match match, const void *key);
+
+/* Copy `entry` in, in place of the key's present entry if there is one (its popularity goes on). Makes room by
+ * reclaiming and evicting as needed, with bounded work; afterwards max_entries and max_bytes hold.
+ * Pointers from store_find_locked() before the call are not valid after it.
+ * 0: new; 1: replaced; -E2BIG: larger than store_max_entry(); -ENOMEM: the system refused. */
+int store_put_locked(struct store *store, uint64_t hash, store_match match, const void *key,
+                     const uint8_t *entry, uint32_t now);
+
+/* Give the present entry (from store_find_locked) a new expiry and life, in place. */
+void store_refresh_locked(struct store *store, const uint8_t *entry, uint32_t expiry, uint8_t life_code);
+
+/* Remove the key's entry. Returns whether there was one. */
+bool store_remove_locked(struct store *store, uint64_t hash, store_match match, const void *key);
+
+/* Visit every entry. What is there during the whole walk is seen at least once. The visitor runs inside a reader section;
+ * sections are short, so that reclaiming goes on. Returns false when the visitor stopped it (by returning
+ * STORE_STOP). The visitor must not call the store. */
+enum store_visit {
+        STORE_GO_ON = 0,
+        STORE_STOP = 1,
+        STORE_REMOVE = 2, /* remove this entry (if it is still the same one) */
+};
+typedef enum store_visit (*store_visitor)(void *ctx, const uint8_t *entry, uint32_t popularity);
+
+/* Takes the lock by itself, for short stretches, when the visitor removes; not to be called with it held.
+ * `removed`: how many were, may be NULL. `expunged` says under which counter removals go (else expired). */
+bool store_walk(struct store *store, store_visitor visit, void *ctx, bool expunged, uint64_t *removed);
+
+/* Evict down to at most `n` entries, least useful first. Takes the lock itself. Returns how many went. With
+ * n == 0 all memory beyond the smallest store's goes back to the system. */
+uint64_t store_shrink(struct store *store, uint64_t n, uint32_t now);
+
+/* Housekeeping that may be done at any time by anybody: give back memory of segments that became free, finish
+ * index growth. Takes the lock itself, bounded work. */
+void store_maintain(struct store *store, uint32_t now);
+
+struct store_stats {
+        uint64_t entries, max_entries;
+        uint64_t bytes, max_bytes;  /* all memory: segments in use, index, the struct itself */
+        uint64_t entry_bytes;       /* live entries */
+        uint64_t dead_bytes;        /* removed or replaced, not reclaimed */
+        uint64_t index_bytes;
+        uint64_t evicted, expired, expunged, moved;
+        bool jemalloc, huge_pages;
+};
+void store_stats_get(struct store *store, struct store_stats *stats);
+
+#endif

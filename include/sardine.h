@@ -37,7 +37,8 @@
  *   - Ownership: the library keeps no pointer of the caller's beyond the call, except the callbacks and their
  *     contexts in sardine_options, which must outlive the cache.
  *
- * The part between the two [cdef] lines has no preprocessor directives: LuaJIT's ffi.cdef() reads it as it is.
+ * The part between the two [cdef] lines has no preprocessor directives: LuaJIT's ffi.cdef() reads it as it
+ * is.
  */
 #ifndef SARDINE_H
 #define SARDINE_H
@@ -45,7 +46,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SARDINE_VERSION     "0.1.0"
+#define SARDINE_VERSION "0.1.0"
 /* Bumped when a change would break a host that was compiled against an older header. */
 #define SARDINE_ABI_VERSION 1
 
@@ -68,13 +69,19 @@ enum sardine_error {
         SARDINE_ERR_OPTION = -10003, /* an option's value is out of its range; the log callback hears which */
 };
 
+enum {
+        SARDINE_TAG_MAX = 128,
+};
+
 /* What a lookup came to. For each call exactly one of these is counted. */
 enum sardine_outcome {
-        SARDINE_MISS = 0,    /* not here: ask upstream; the token was filled */
-        SARDINE_HIT = 1,     /* the reply is in the buffer */
-        SARDINE_STALE = 2,   /* expired, but within the stale window and the host allowed it: reply in the buffer */
-        SARDINE_REFRESH = 3, /* as HIT, and this caller alone is asked to fetch the answer anew; token filled */
-        SARDINE_BYPASS = 4,  /* not a question for a cache: ask upstream and do not insert; see the reason */
+        SARDINE_MISS = 0, /* not here: ask upstream; the token was filled */
+        SARDINE_HIT = 1,  /* the reply is in the buffer */
+        SARDINE_STALE =
+            2, /* expired, but within the stale window and the host allowed it: reply in the buffer */
+        SARDINE_REFRESH =
+            3, /* as HIT, and this caller alone is asked to fetch the answer anew; token filled */
+        SARDINE_BYPASS = 4, /* not a question for a cache: ask upstream and do not insert; see the reason */
 };
 
 /* What an insert came to. */
@@ -89,31 +96,32 @@ enum sardine_insert_outcome {
  * the text that statistics and metrics use. */
 enum sardine_reason {
         SARDINE_REASON_NONE = 0,
-        SARDINE_BYPASS_HOST = 1,          /* the host asked for it (SARDINE_SKIP) */
-        SARDINE_BYPASS_MALFORMED = 2,     /* header, question or OPT cannot be parsed (RFC 1035 s4, RFC 6891 s6) */
-        SARDINE_BYPASS_NOT_QUERY = 3,     /* QR set, or an opcode other than QUERY */
-        SARDINE_BYPASS_QDCOUNT = 4,       /* not exactly one question */
-        SARDINE_BYPASS_QTYPE = 5,         /* AXFR, IXFR, MAILA, MAILB, TKEY, TSIG, OPT, type 0 */
-        SARDINE_BYPASS_QCLASS = 6,        /* not IN */
-        SARDINE_BYPASS_RECORDS = 7,       /* records other than one OPT: TSIG, SIG(0), a prerequisite, ... */
-        SARDINE_BYPASS_TRAILING = 8,      /* bytes after the last record */
-        SARDINE_BYPASS_EDNS_VERSION = 9,  /* EDNS version other than 0 */
-        SARDINE_BYPASS_TOO_LONG = 10,     /* tag and splitting options exceed what a key holds */
-        SARDINE_REFUSED_MALFORMED = 20,   /* counts, names, rdata or OPT do not parse (RFC 1035, RFC 3597) */
-        SARDINE_REFUSED_MISMATCH = 21,    /* not a response to the token's question (RFC 5452 s9.1) */
-        SARDINE_REFUSED_TRUNCATED = 22,   /* TC=1: a possibly partial answer is never kept (RFC 1035 s7.4) */
-        SARDINE_REFUSED_RCODE = 23,       /* rcode that is not cached: BADVERS, BADCOOKIE, FORMERR, NOTIMP ... */
-        SARDINE_REFUSED_TTL_ZERO = 24,    /* a TTL of 0: pass it on once (RFC 1035 s3.2.1) */
+        SARDINE_BYPASS_HOST = 1, /* the host asked for it (SARDINE_SKIP) */
+        SARDINE_BYPASS_MALFORMED =
+            2, /* header, question or OPT cannot be parsed (RFC 1035 s4, RFC 6891 s6) */
+        SARDINE_BYPASS_NOT_QUERY = 3,    /* QR set, or an opcode other than QUERY */
+        SARDINE_BYPASS_QDCOUNT = 4,      /* not exactly one question */
+        SARDINE_BYPASS_QTYPE = 5,        /* AXFR, IXFR, MAILA, MAILB, TKEY, TSIG, OPT, type 0 */
+        SARDINE_BYPASS_QCLASS = 6,       /* not IN */
+        SARDINE_BYPASS_RECORDS = 7,      /* records other than one OPT: TSIG, SIG(0), a prerequisite, ... */
+        SARDINE_BYPASS_TRAILING = 8,     /* bytes after the last record */
+        SARDINE_BYPASS_EDNS_VERSION = 9, /* EDNS version other than 0 */
+        SARDINE_BYPASS_TOO_LONG = 10,    /* tag and splitting options exceed what a key holds */
+        SARDINE_REFUSED_MALFORMED = 20,  /* counts, names, rdata or OPT do not parse (RFC 1035, RFC 3597) */
+        SARDINE_REFUSED_MISMATCH = 21,   /* not a response to the token's question (RFC 5452 s9.1) */
+        SARDINE_REFUSED_TRUNCATED = 22,  /* TC=1 with records, or truncated_ttl is 0 (RFC 1035 s7.4) */
+        SARDINE_REFUSED_RCODE = 23,    /* rcode that is not cached: BADVERS, BADCOOKIE, FORMERR, NOTIMP ... */
+        SARDINE_REFUSED_TTL_ZERO = 24, /* a TTL of 0: pass it on once (RFC 1035 s3.2.1) */
         SARDINE_REFUSED_TTL_SHORT = 25,   /* life below options.min_ttl */
         SARDINE_REFUSED_NO_SOA = 26,      /* NODATA or NXDOMAIN without SOA (RFC 2308 s5) */
         SARDINE_REFUSED_FAILURE_OFF = 27, /* SERVFAIL or REFUSED while failure_ttl is 0 */
         SARDINE_REFUSED_TOO_LARGE = 28,   /* beyond options.max_entry_size, or more than a segment holds */
-        SARDINE_REFUSED_POORER = 29,      /* unexpired data fetched with DO=1 is there, this was fetched without */
-        SARDINE_REFUSED_FAILURE = 30,     /* a failure must not take the place of usable data */
-        SARDINE_REFUSED_PURGED = 31,      /* a purge happened after the question was asked upstream */
-        SARDINE_REFUSED_ECS = 32,         /* ECS in the response contradicts the query (RFC 7871 s7.3) */
-        SARDINE_REFUSED_COMPLEX = 33,     /* more compression work than any honest message needs */
-        SARDINE_REFUSED_NO_MEMORY = 34,   /* the system gave no memory */
+        SARDINE_REFUSED_POORER = 29, /* unexpired data fetched with DO=1 is there, this was fetched without */
+        SARDINE_REFUSED_FAILURE = 30,   /* a failure must not take the place of usable data */
+        SARDINE_REFUSED_PURGED = 31,    /* a purge happened after the question was asked upstream */
+        SARDINE_REFUSED_ECS = 32,       /* ECS in the response contradicts the query (RFC 7871 s7.3) */
+        SARDINE_REFUSED_COMPLEX = 33,   /* more compression work than any honest message needs */
+        SARDINE_REFUSED_NO_MEMORY = 34, /* the system gave no memory */
         SARDINE_REASON_COUNT = 35,
 };
 
@@ -149,34 +157,38 @@ typedef uint64_t (*sardine_clock_fn)(void *ctx);
 /* Options of a cache. Fill with sardine_options_init(), then change what you need. */
 struct sardine_options {
         size_t sz;
-        uint64_t max_entries;         /* 0: no limit but max_bytes. Default 0 */
-        uint64_t max_bytes;           /* everything included: entries, index, slack. 0: derived from max_entries
-                                         (1 KiB an entry, at least 1 MiB), or 1 GiB without it. Default 0 */
-        uint32_t max_ttl;             /* upper bound of an entry's life; TTLs shown do not change. 86400 */
-        uint32_t min_ttl;             /* answers that would live shorter are not kept. 0 */
-        uint32_t max_negative_ttl;    /* upper bound for NXDOMAIN and NODATA (RFC 2308 s5). 3600 */
-        uint32_t failure_ttl;         /* life of SERVFAIL and REFUSED, at most 300 (RFC 9520 s3.2); 0: not kept. 60 */
-        uint32_t stale_ttl;           /* TTL shown in stale replies, at most the original TTL (RFC 8767 s5). 30 */
-        uint32_t stale_window;        /* for how long after expiry an entry may still answer; 0: never. 0 */
-        uint32_t max_entry_size;      /* largest response kept, 512..65535. 65535 */
-        uint16_t udp_payload_size;    /* our limit for UDP replies, and the size in our OPT; 512..65535. 1232 */
-        uint8_t dont_age;             /* 1: show the original TTL for all of an entry's life. 0 */
-        uint8_t refresh_percent;      /* with less than this share of its life left, a popular entry is reported
-                                         once as SARDINE_REFRESH; 0: never, at most 50. 0 */
-        uint32_t segment_size;        /* storage unit, a power of two, 4096..262144; 0: chosen. For tests. 0 */
-        uint32_t n_split_options;     /* EDNS options that shape the answer upstream: their bytes become part of */
-        const uint16_t *split_options; /* the key. Read during sardine_create() only. None */
-        sardine_log_fn log;           /* NULL: silence */
+        uint64_t max_entries;      /* 0: no limit but max_bytes. Default 0 */
+        uint64_t max_bytes;        /* everything included: entries, index, slack. 0: derived from max_entries
+                                      (1 KiB an entry, at least 1 MiB), or 1 GiB without it. Default 0 */
+        uint32_t max_ttl;          /* upper bound of an entry's life; TTLs shown do not change. 86400 */
+        uint32_t min_ttl;          /* answers that would live shorter are not kept. 0 */
+        uint32_t max_negative_ttl; /* upper bound for NXDOMAIN and NODATA (RFC 2308 s5). 3600 */
+        uint32_t failure_ttl; /* life of SERVFAIL and REFUSED, at most 300 (RFC 9520 s3.2); 0: not kept. 60 */
+        uint32_t truncated_ttl; /* life of a TC=1 response without records, for UDP clients; 0: not kept. 0 */
+        uint32_t stale_ttl;     /* TTL shown in stale replies, at most the original TTL (RFC 8767 s5). 30 */
+        uint32_t stale_window;  /* for how long after expiry an entry may still answer; 0: never. 0 */
+        uint32_t max_entry_size;   /* largest response kept, 512..65535. 65535 */
+        uint16_t udp_payload_size; /* our limit for UDP replies, and the size in our OPT; 512..65535. 1232 */
+        uint8_t dont_age;          /* 1: show the original TTL for all of an entry's life. 0 */
+        uint8_t refresh_percent;   /* with less than this share of its life left, a popular entry is reported
+                                      once as SARDINE_REFRESH; 0: never, at most 50. 0 */
+        uint32_t segment_size;     /* storage unit, a power of two, 4096..262144; 0: chosen. For tests. 0 */
+        /* EDNS options that shape the answer upstream: their bytes become part of the key. At most 16;
+         * read during sardine_create() only. None */
+        uint32_t n_split_options;
+        const uint16_t *split_options;
+        sardine_log_fn log; /* NULL: silence */
         void *log_ctx;
-        sardine_clock_fn clock;       /* NULL: CLOCK_BOOTTIME */
+        sardine_clock_fn clock; /* NULL: CLOCK_MONOTONIC */
         void *clock_ctx;
 };
 
 /* The miss token: what the question was, and when it was asked. Plain data: copy `len` + 2 bytes of it to
- * wherever the query in flight is kept, throw it away when no answer comes. Good for the cache that made it. */
+ * wherever the query in flight is kept, throw it away when no answer comes. Good for the cache that made it.
+ */
 struct sardine_token {
         uint16_t len; /* bytes used; 0: no token */
-        uint8_t bytes[894];
+        uint8_t bytes[638];
 };
 
 /* A query, as it came from the client. */
@@ -189,7 +201,7 @@ struct sardine_query {
         uint32_t client_len;   /* 4, 16, or 0 */
         uint32_t transport;    /* enum sardine_transport */
         uint32_t flags;        /* enum sardine_query_flag */
-        uint32_t tag_len;      /* at most 255 */
+        uint32_t tag_len;      /* at most SARDINE_TAG_MAX */
         const void *tag;       /* opaque part of the key: tenant, view, policy */
 };
 
@@ -200,11 +212,11 @@ struct sardine_answer {
         size_t cap;   /* in: room there. A reply never exceeds what the client can take, nor 65535 */
         size_t len;   /* out: length of the reply; with -EMSGSIZE the room that is needed */
         struct sardine_token *token; /* in: may be NULL when the host will not insert */
-        uint32_t reason; /* out: enum sardine_reason */
-        uint32_t rcode;  /* out: 12-bit RCODE of the reply */
-        uint32_t ttl;    /* out: remaining life; 0 when stale */
-        uint32_t age;    /* out: how long expired when stale, else 0 */
-        uint32_t stale_available; /* out, on a miss: 1 when SARDINE_ALLOW_STALE would have hit */
+        uint32_t reason;             /* out: enum sardine_reason */
+        uint32_t rcode;              /* out: 12-bit RCODE of the reply */
+        uint32_t ttl;                /* out: remaining life; 0 when stale */
+        uint32_t age;                /* out: how long expired when stale, else 0 */
+        uint32_t stale_available;    /* out, on a miss: 1 when SARDINE_ALLOW_STALE would have hit */
 };
 
 /* What the host knows about a response. NULL for none of it. */
@@ -223,14 +235,14 @@ struct sardine_insert_result {
 /* Which entries: all conditions that are set must hold. Zeroed (but for sz): every entry. */
 struct sardine_selector {
         size_t sz;
-        const uint8_t *name;  /* wire form, any case; NULL: any name */
+        const uint8_t *name; /* wire form, any case; NULL: any name */
         uint32_t name_len;
-        uint32_t below;       /* 1: also every name below `name` (never "badexample" for "example") */
-        uint32_t qtype;       /* 0 or 255 (ANY): any type */
-        uint32_t use_tag;     /* 1: only entries with exactly this tag (empty: those without) */
+        uint32_t below;   /* 1: also every name below `name` (never "badexample" for "example") */
+        uint32_t qtype;   /* 0 or 255 (ANY): any type */
+        uint32_t use_tag; /* 1: only entries with exactly this tag (empty: those without) */
         uint32_t tag_len;
         const void *tag;
-        uint32_t use_rcode;   /* 1: only entries with this rcode */
+        uint32_t use_rcode; /* 1: only entries with this rcode */
         uint32_t rcode;
 };
 
@@ -240,15 +252,15 @@ struct sardine_entry_view {
         const uint8_t *qname; /* folded to lower case */
         uint32_t qname_len;
         uint32_t qtype, qclass, rcode;
-        uint32_t ttl;      /* life left; 0: expired */
-        uint32_t expired;  /* seconds since expiry */
-        uint32_t life;     /* life at insert, rounded down to within 1/16 */
-        uint32_t bytes;    /* in the store, without its index slot */
-        uint32_t hits;     /* popularity, 0..7: not a count */
+        uint32_t ttl;               /* life left; 0: expired */
+        uint32_t expired;           /* seconds since expiry */
+        uint32_t life;              /* life at insert, rounded down to within 1/16 */
+        uint32_t bytes;             /* in the store, without its index slot */
+        uint32_t hits;              /* popularity, 0..7: not a count */
         uint32_t rd, cd, dnssec_ok; /* of the query that fetched it */
         uint32_t tag_len;
         const uint8_t *tag;
-        uint32_t ecs_family;  /* 0: for every client; 1: IPv4; 2: IPv6 */
+        uint32_t ecs_family; /* 0: for every client; 1: IPv4; 2: IPv6 */
         uint32_t ecs_prefix;
         uint8_t ecs_addr[16];
 };
@@ -260,11 +272,11 @@ typedef int (*sardine_walk_fn)(void *ctx, const struct sardine_entry_view *entry
  * cache_only_misses; inserts == stored + replaced + refreshed + refused. */
 struct sardine_stats {
         size_t sz;
-        uint64_t entries, max_entries;       /* gauges */
-        uint64_t bytes, max_bytes;           /* gauges: all memory, as the budget counts it */
-        uint64_t entry_bytes;                /* gauge: bytes of live entries alone */
-        uint64_t index_bytes;                /* gauge */
-        uint64_t dead_bytes;                 /* gauge: replaced or removed, not reclaimed yet */
+        uint64_t entries, max_entries; /* gauges */
+        uint64_t bytes, max_bytes;     /* gauges: all memory, as the budget counts it */
+        uint64_t entry_bytes;          /* gauge: bytes of live entries alone */
+        uint64_t index_bytes;          /* gauge */
+        uint64_t dead_bytes;           /* gauge: replaced or removed, not reclaimed yet */
         uint64_t lookups, hits, stale, refresh, misses, bypass, cache_only_misses;
         uint64_t inserts, stored, replaced, refreshed, refused;
         uint64_t evicted, expired, expunged; /* entries that left, by cause */
@@ -305,8 +317,8 @@ int sardine_token_init(sardine_cache *cache, const struct sardine_query *query, 
 
 /* Keep a response to the token's question. Returns enum sardine_insert_outcome, or -EINVAL / -E2BIG /
  * SARDINE_ERR_TOKEN. `info` and `result` may be NULL. Bad responses are refused and counted. */
-int sardine_insert(sardine_cache *cache, const struct sardine_token *token, const uint8_t *response, size_t len,
-                   const struct sardine_insert_info *info, struct sardine_insert_result *result);
+int sardine_insert(sardine_cache *cache, const struct sardine_token *token, const uint8_t *response,
+                   size_t len, const struct sardine_insert_info *info, struct sardine_insert_result *result);
 
 /* Remove what the selector selects (NULL: everything). Returns how many entries were removed. Answers to
  * questions that were asked before the call and arrive after it are refused (SARDINE_REFUSED_PURGED). */
@@ -320,7 +332,8 @@ int64_t sardine_purge_expired(sardine_cache *cache, uint64_t n);
 
 /* Call `fn` for every selected entry (NULL: all), in no order. Readers and writers go on meanwhile: an entry
  * that is there during the whole walk is seen at least once. Returns the number of calls. */
-int64_t sardine_walk(sardine_cache *cache, const struct sardine_selector *selector, sardine_walk_fn fn, void *ctx);
+int64_t sardine_walk(sardine_cache *cache, const struct sardine_selector *selector, sardine_walk_fn fn,
+                     void *ctx);
 
 /* Write the counters. `stats->sz` must be set. Returns 0 or -EINVAL. */
 int sardine_stats_get(sardine_cache *cache, struct sardine_stats *stats);

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT
+ * Making and freeing a cache: options, clock, key. */
+#include "cache.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "entry/header.h"
+#include "lifetime.h"
+#include "wire/bytes.h"
+#include "wire/dns.h"
+
+int struct_check(const void *in, size_t known)
+{
+        size_t size;
+        if (!in)
+                return -EINVAL;
+        memcpy(&size, in, sizeof size);
+        if (size < known)
+                return -EINVAL;
+        for (const uint8_t *p = in; size > known; size--)
+                if (p[size - 1] != 0)
+                        return -E2BIG;
+        return 0;
+}
+
+void sardine_options_init(struct sardine_options *options, size_t sz)
+{
+        const struct sardine_options defaults = {
+            .sz = sz,
+            .max_ttl = 86400,
+            .max_negative_ttl = 3600,
+            .failure_ttl = 60,
+            .stale_ttl = 30,
+            .max_entry_size = DNS_MAX_MESSAGE,
+            .udp_payload_size = 1232,
+        };
+        memset(options, 0, sz);
+        memcpy(options, &defaults, sz < sizeof defaults ? sz : sizeof defaults);
+}
+
+static void complain(const struct sardine_options *options, const char *what)
+{
+        if (options->log)
+                options->log(options->log_ctx, SARDINE_LOG_ERROR, what);
+}
+
+/* Every rule with the words for the operator who broke it (B61, B91). */
+static int options_check(const struct sardine_options *o)
+{
+        const char *wrong = NULL;
+        if (o->max_ttl == 0)
+                wrong = "max_ttl must be above 0";
+        else if (o->min_ttl > o->max_ttl)
+                wrong = "min_ttl is above max_ttl: nothing could be kept";
+        else if (o->failure_ttl > LIFETIME_FAILURE_CAP)
+                wrong = "failure_ttl must be at most 300 (RFC 9520)";
+        else if (o->max_entry_size < DNS_MIN_UDP || o->max_entry_size > DNS_MAX_MESSAGE)
+                wrong = "max_entry_size must be in 512..65535";
+        else if (o->udp_payload_size < DNS_MIN_UDP)
+                wrong = "udp_payload_size must be in 512..65535";
+        else if (o->dont_age > 1)
+                wrong = "dont_age must be 0 or 1";
+        else if (o->refresh_percent > 50)
+                wrong = "refresh_percent must be in 0..50";
+        else if (o->segment_size && (o->segment_size < 4096 || o->segment_size > 262144 ||
+                                     o->segment_size & (o->segment_size - 1)))
+                wrong = "segment_size must be a power of two in 4096..262144";
+        else if (o->n_split_options > CACHE_SPLITS_MAX || (o->n_split_options && !o->split_options))
+                wrong = "at most 16 split_options";
+        if (!wrong)
+                return 0;
+        complain(o, wrong);
+        return SARDINE_ERR_OPTION;
+}
+
+static uint64_t monotonic_ms(void)
+{
+        struct timespec ts;
+        /* Coarse: a few milliseconds are nothing against a TTL, and it costs a quarter of the exact one. */
+        clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+        return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+uint32_t cache_now(const struct sardine_cache *cache)
+{
+        uint64_t ms = cache->options.clock ? cache->options.clock(cache->options.clock_ctx) : monotonic_ms();
+        /* A host's clock that steps back makes time stand still, not entries immortal (B35). */
+        uint64_t age = ms > cache->clock_origin ? (ms - cache->clock_origin) / 1000 : 0;
+        return age > UINT32_MAX - ENTRY_SECOND_ZERO ? UINT32_MAX : ENTRY_SECOND_ZERO + (uint32_t)age;
+}
+
+int sardine_create(const struct sardine_options *options, sardine_cache **out)
+{
+        if (!out)
+                return -EINVAL;
+        int err = struct_check(options, sizeof *options);
+        if (!err)
+                err = options_check(options);
+        if (err)
+                return err;
+        struct sardine_cache *cache = aligned_alloc(64, (sizeof *cache + 63) & ~(size_t)63);
+        if (!cache)
+                return -ENOMEM;
+        memset(cache, 0, sizeof *cache);
+        cache->options = *options;
+        for (uint32_t i = 0; i < options->n_split_options; i++)
+                cache->splits[i] = options->split_options[i];
+        cache->options.split_options = cache->splits;
+        if (getrandom(cache->secret, sizeof cache->secret, 0) != (ssize_t)sizeof cache->secret)
+                err = -EAGAIN;
+        cache->clock_origin = 0;
+        cache->clock_origin = options->clock ? options->clock(options->clock_ctx) : monotonic_ms();
+
+        struct store_options store = {
+            .max_entries = options->max_entries,
+            .max_bytes = options->max_bytes,
+            .segment_size = options->segment_size,
+            .stale_window = options->stale_window,
+        };
+        if (store.max_bytes == 0) {
+                const uint64_t per_entry = 1024, least = 1 << 20, without_limit = 1 << 30;
+                store.max_bytes = options->max_entries > UINT64_MAX / per_entry ? UINT64_MAX / 2
+                                  : options->max_entries ? options->max_entries * per_entry
+                                                         : without_limit;
+                if (store.max_bytes < least)
+                        store.max_bytes = least;
+        }
+        if (!err)
+                err = store_create(&store, &cache->store);
+        if (err) {
+                if (err == -EINVAL)
+                        complain(options, "max_bytes is too small for a cache");
+                free(cache);
+                return err;
+        }
+        *out = cache;
+        return 0;
+}
+
+void sardine_destroy(sardine_cache *cache)
+{
+        if (!cache)
+                return;
+        store_destroy(cache->store);
+        free(cache);
+}
+
+/* The key's extra part: tag length, tag, and the listed EDNS options that the query has, in the list's order,
+ * so that the order in the packet does not matter (B24). Returns its length, 0 for nothing, or -1: too long.
+ */
+static int key_extra(const struct sardine_cache *cache, const struct wire_query *wire, const void *tag,
+                     size_t tag_len, uint8_t extra[255])
+{
+        size_t len = 1;
+        if (tag_len > SARDINE_TAG_MAX)
+                return -1;
+        extra[0] = (uint8_t)tag_len;
+        if (tag_len)
+                memcpy(extra + 1, tag, tag_len);
+        len += tag_len;
+        for (uint32_t i = 0; i < cache->options.n_split_options; i++) {
+                const uint8_t *p = wire->options, *end = p ? p + wire->options_len : NULL;
+                while (p && p < end) {
+                        uint16_t code = get_be16(p), size = get_be16(p + 2);
+                        if (code == cache->splits[i]) {
+                                if (size > 255 || len + 3 + size > 255)
+                                        return -1;
+                                put_be16(extra + len, code);
+                                extra[len + 2] = (uint8_t)size;
+                                memcpy(extra + len + 3, p + 4, size);
+                                len += 3u + size;
+                        }
+                        p += 4 + size;
+                }
+        }
+        return len == 1 ? 0 : (int)len;
+}
+
+unsigned cache_key(const struct sardine_cache *cache, const struct wire_query *wire, const void *tag,
+                   size_t tag_len, struct entry_key *key)
+{
+        uint8_t extra[255];
+        int extra_len = 0;
+        if (tag_len || cache->options.n_split_options) {
+                extra_len = key_extra(cache, wire, tag, tag_len, extra);
+                if (extra_len < 0)
+                        return SARDINE_BYPASS_TOO_LONG;
+        }
+        entry_key_init(key, wire->qname, wire->qname_len, wire->qtype, wire->rd, wire->cd, extra,
+                       (size_t)extra_len);
+        return 0;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ * A cache, as the files of the public interface see it: cache.c makes it, lookup.c, insert.c and inspect.c
+ * use it. */
+#ifndef CACHE_H
+#define CACHE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "counters.h"
+#include "entry/key.h"
+#include "sardine.h"
+#include "store/store.h"
+#include "wire/query.h"
+
+enum {
+        CACHE_SECRET = 192,
+        CACHE_SPLITS_MAX = 16,
+        CACHE_REFRESHES = 512,
+        /* A caller that was asked to refresh and never came back is given up after so many seconds. */
+        CACHE_REFRESH_PATIENCE = 10,
+};
+
+struct sardine_cache {
+        /* Set by sardine_create() and never changed. */
+        struct sardine_options options;
+        uint16_t splits[CACHE_SPLITS_MAX];
+        struct store *store;
+        uint8_t secret[CACHE_SECRET];
+        uint64_t clock_origin; /* milliseconds */
+
+        _Atomic uint64_t generation; /* of purges; written under the store's lock */
+        /* Refreshes under way, by hash: upper half of the hash and the cache second. Atomic, compare and
+         * swap. A place taken by another question means no refresh now: one winner is worth more. */
+        _Atomic uint64_t refreshing[CACHE_REFRESHES];
+        struct counters counters;
+};
+
+/* The cache second. */
+uint32_t cache_now(const struct sardine_cache *cache);
+
+/* Make the key of a parsed query. Returns 0 or SARDINE_BYPASS_TOO_LONG. The one place where a key comes from
+ * a query: lookup, token and insert all use its result (B17). */
+unsigned cache_key(const struct sardine_cache *cache, const struct wire_query *wire, const void *tag,
+                   size_t tag_len, struct entry_key *key);
+
+/* Where a refresh of the entry with this hash is noted. */
+static inline _Atomic uint64_t *cache_refreshing(struct sardine_cache *cache, uint64_t hash)
+{
+        return &cache->refreshing[hash % CACHE_REFRESHES];
+}
+
+static inline uint64_t cache_hash(const struct sardine_cache *cache, const struct entry_key *key)
+{
+        return entry_key_hash(key, cache->secret, sizeof cache->secret);
+}
+
+/* For a struct that begins with its size: 0 when it has at least the `known` bytes and nothing set beyond
+ * them, else -EINVAL or -E2BIG. */
+int struct_check(const void *in, size_t known);
+
+#endif

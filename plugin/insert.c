@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: MIT
+ * From a response to an entry: what is kept, and what may take the place of what (B40, B41, B45, B70, B71).
+ * ENTRY_LAYOUT: flags of the header. */
+#include "cache.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "entry/encode.h"
+#include "entry/header.h"
+#include "entry/render.h"
+#include "entry/view.h"
+#include "lifetime.h"
+#include "token.h"
+#include "wire/bytes.h"
+#include "wire/dns.h"
+#include "wire/name.h"
+#include "wire/response.h"
+
+enum {
+        /* Room on the stack for the common message; larger ones use the heap. */
+        SMALL_RRS = 32,
+        SMALL_ENTRY = 2048,
+};
+
+struct insert {
+        struct sardine_cache *cache;
+        struct token token;
+        struct wire_response response;
+        struct encode_params params;
+        struct entry_key key; /* with the network that the answer is for */
+        enum lifetime_kind kind;
+        uint32_t now;
+        uint8_t *entry; /* encoded: `small` or `large` */
+        uint8_t *large;
+        _Alignas(4) uint8_t small[SMALL_ENTRY];
+};
+
+/* Is it the answer to the token's question (RFC 5452 s9.1)? */
+static unsigned matches_question(const struct insert *in)
+{
+        const struct wire_response *r = &in->response;
+        size_t name_len;
+        const uint8_t *name = entry_key_name(&in->token.key, &name_len);
+        if (!r->qname) {
+                /* A bare header can only say that it failed (B29). */
+                return r->count == 0 && r->rcode != DNS_NOERROR && r->rcode != DNS_NXDOMAIN
+                           ? 0
+                           : SARDINE_REFUSED_MISMATCH;
+        }
+        bool same = r->qname_len == name_len && wire_name_equal(r->qname, name, name_len) &&
+                    r->qtype == get_be16(in->token.key.bytes + KEY_AT_TYPE) && r->qclass == DNS_IN;
+        return same ? 0 : SARDINE_REFUSED_MISMATCH;
+}
+
+/* For which network is it (RFC 7871 s7.3)? Sets in->key. */
+static unsigned choose_network(struct insert *in)
+{
+        const struct wire_ecs *asked = &in->token.ecs, *got = &in->response.ecs;
+        in->key = in->token.key;
+        if (got->family == ECS_NONE)
+                return 0;
+        if (asked->family != ECS_NONE && (asked->family != got->family || asked->source != got->source ||
+                                          memcmp(asked->addr, got->addr, sizeof got->addr) != 0))
+                return SARDINE_REFUSED_ECS;
+        /* A scope longer than what was told is not known to hold for more than what was told. */
+        uint8_t prefix = got->scope < got->source ? got->scope : got->source;
+        if (prefix == 0)
+                return 0;
+        uint8_t addr[16];
+        memcpy(addr, got->addr, sizeof addr);
+        wire_ecs_mask(addr, prefix);
+        entry_key_set_network(&in->key, network_code(got->family, prefix), addr);
+        return 0;
+}
+
+static unsigned assess(struct insert *in, uint32_t failure_ttl)
+{
+        const struct sardine_options *o = &in->cache->options;
+        const struct wire_response *r = &in->response;
+        if (r->flags2 & DNS_TC) {
+                if (r->count != 0 || o->truncated_ttl == 0 || r->rcode != DNS_NOERROR)
+                        return SARDINE_REFUSED_TRUNCATED;
+                in->params.truncated = true;
+                in->params.life = o->truncated_ttl;
+                in->kind = LIFETIME_FAILURE; /* like a failure, it must not hide anything better */
+                return 0;
+        }
+        const struct lifetime_limits limits = {
+            .max_ttl = o->max_ttl,
+            .min_ttl = o->min_ttl,
+            .max_negative_ttl = o->max_negative_ttl,
+            .failure_ttl = failure_ttl,
+        };
+        return lifetime_assess(&in->response, &limits, &in->params.life, &in->kind);
+}
+
+/* Encode into the small buffer, or the large one. 0, or why not. */
+static unsigned encode(struct insert *in)
+{
+        in->entry = in->small;
+        if (entry_encode(&in->key, &in->response, &in->params, in->small, sizeof in->small))
+                return 0;
+        if (!in->large && !(in->large = aligned_alloc(ENTRY_ALIGN, ENTRY_MAX)))
+                return SARDINE_REFUSED_NO_MEMORY;
+        in->entry = in->large;
+        return entry_encode(&in->key, &in->response, &in->params, in->large, ENTRY_MAX)
+                   ? 0
+                   : SARDINE_REFUSED_TOO_LARGE;
+}
+
+static bool is_failure(const struct entry_view *view)
+{
+        return view->rcode == DNS_SERVFAIL || view->rcode == DNS_REFUSED || (view->ext & EXT_TRUNCATED);
+}
+
+/* May the new answer take the place of `present`? Newer wins, whatever the TTLs (B71), but for two cases. */
+static unsigned may_replace(const struct insert *in, const struct entry_view *present)
+{
+        if (present->no_answer || is_failure(present))
+                return 0;
+        uint32_t expiry = entry_expiry(present->entry);
+        bool fresh = expiry > in->now;
+        if (in->kind == LIFETIME_FAILURE && (uint64_t)expiry + in->cache->options.stale_window > in->now)
+                return SARDINE_REFUSED_FAILURE;
+        if (fresh && (present->flags & ENTRY_DO) && !in->params.dnssec_ok)
+                return SARDINE_REFUSED_POORER;
+        return 0;
+}
+
+/* Put, or move the expiry of the same answer. Under the store's lock. */
+static int put(struct insert *in, uint64_t hash, const uint8_t *present)
+{
+        if (present && entry_same_answer(present, in->entry)) {
+                store_refresh_locked(in->cache->store, present, entry_expiry(in->entry),
+                                     entry_life_code(in->entry));
+                return SARDINE_REFRESHED;
+        }
+        int put = store_put_locked(in->cache->store, hash, entry_key_match, &in->key, in->entry, in->now);
+        if (put == -E2BIG)
+                return -SARDINE_REFUSED_TOO_LARGE;
+        if (put < 0)
+                return -SARDINE_REFUSED_NO_MEMORY;
+        return present ? SARDINE_REPLACED : SARDINE_STORED;
+}
+
+/* The list with `code` in its place, longest prefix first. false: it is full. */
+static bool scopes_add(const struct entry_view *base, uint8_t code, uint8_t list[SCOPES_MAX], uint8_t *count)
+{
+        uint8_t n = 0;
+        bool placed = false;
+        for (uint8_t i = 0; base && i < base->scopes_count; i++) {
+                if (!placed && network_prefix(code) > network_prefix(base->scopes[i])) {
+                        list[n++] = code;
+                        placed = true;
+                }
+                if (n == SCOPES_MAX)
+                        return false;
+                list[n++] = base->scopes[i];
+        }
+        if (!placed) {
+                if (n == SCOPES_MAX)
+                        return false;
+                list[n++] = code;
+        }
+        *count = n;
+        return true;
+}
+
+static bool scopes_has(const struct entry_view *base, uint8_t code)
+{
+        return base->scopes && memchr(base->scopes, code, base->scopes_count);
+}
+
+/* The answer for everybody, written again with a longer list of scopes: rendered for a client that sees all
+ * of it, and encoded once more. Rare: once for each prefix length of a question. Returns it in *out (heap).
+ */
+static unsigned encode_again(struct insert *in, const struct entry_view *base, const struct entry_key *key,
+                             struct encode_params *params, uint8_t **out)
+{
+        uint8_t name[255];
+        size_t name_len = entry_view_qname(base, name);
+        /* Letters in both cases: what was spelled out in lower case is spelled out again, and stays so. */
+        for (size_t i = 0; i < name_len; i += 2)
+                if (name[i] >= 'a' && name[i] <= 'z')
+                        name[i] = (uint8_t)(name[i] - 0x20);
+        uint8_t question[DNS_HEADER + 255 + 4] = {0};
+        put_be16(question + 4, 1);
+        memcpy(question + DNS_HEADER, name, name_len);
+        struct wire_query query = {
+            .packet = question,
+            .qname = question + DNS_HEADER,
+            .qname_len = (uint8_t)name_len,
+            .qtype = base->qtype,
+            .qclass = DNS_IN,
+            .ad = true,
+            .dnssec_ok = true,
+            .edns = true,
+        };
+        put_be16(question + DNS_HEADER + name_len, base->qtype);
+        put_be16(question + DNS_HEADER + name_len + 2, DNS_IN);
+        struct render_params render = {
+            .query = &query,
+            .now = in->now,
+            .limit = DNS_MAX_MESSAGE,
+            .udp_payload_size = DNS_MIN_UDP,
+            .add_ede = -1,
+        };
+        uint8_t *packet = malloc(DNS_MAX_MESSAGE);
+        struct wire_rr *rrs = malloc(sizeof *rrs * WIRE_RRS_MAX);
+        uint8_t *entry = aligned_alloc(ENTRY_ALIGN, ENTRY_MAX);
+        struct render_result rendered;
+        struct wire_response response;
+        unsigned reason = packet && rrs && entry ? 0 : SARDINE_REFUSED_NO_MEMORY;
+        if (!reason && (!entry_render(base->entry, &render, packet, DNS_MAX_MESSAGE, &rendered) ||
+                        wire_response_parse(packet, rendered.len, rrs, WIRE_RRS_MAX, &response) ||
+                        !entry_encode(key, &response, params, entry, ENTRY_MAX)))
+                reason = SARDINE_REFUSED_TOO_LARGE;
+        free(packet);
+        free(rrs);
+        if (reason) {
+                free(entry);
+                entry = NULL;
+        }
+        *out = entry;
+        return reason;
+}
+
+/* Make the question's base entry name the prefix length under which the variant can be found. Under the lock.
+ */
+static unsigned announce_network(struct insert *in)
+{
+        uint8_t code = in->key.bytes[KEY_AT_ECS];
+        struct entry_key key = in->token.key;
+        uint64_t hash = cache_hash(in->cache, &key);
+        struct store *store = in->cache->store;
+        const uint8_t *present = store_find_locked(store, hash, entry_key_match, &key);
+        struct entry_view base;
+        uint32_t expiry = in->params.expiry;
+        if (present) {
+                entry_view_init(&base, present);
+                if (entry_expiry(present) > expiry)
+                        expiry = entry_expiry(present);
+                if (scopes_has(&base, code)) {
+                        /* The list lives as long as the longest-lived variant. */
+                        if (base.no_answer && expiry != entry_expiry(present))
+                                store_refresh_locked(store, present, expiry, life_encode(expiry - in->now));
+                        return 0;
+                }
+        }
+        uint8_t list[SCOPES_MAX];
+        struct encode_params params = {
+            .expiry = expiry,
+            .life = expiry - in->now,
+            .scopes = list,
+        };
+        if (!scopes_add(present ? &base : NULL, code, list, &params.scopes_count))
+                return SARDINE_REFUSED_TOO_LARGE;
+        _Alignas(4) uint8_t small[SMALL_ENTRY];
+        uint8_t *entry = small, *heap = NULL;
+        unsigned reason = 0;
+        if (present && !base.no_answer && entry_expiry(present) > in->now) {
+                params.expiry = entry_expiry(present);
+                params.life = params.expiry - in->now;
+                params.dnssec_ok = base.flags & ENTRY_DO;
+                params.ageless = base.ext & EXT_AGELESS;
+                params.truncated = base.ext & EXT_TRUNCATED;
+                reason = encode_again(in, &base, &key, &params, &heap);
+                entry = heap;
+        } else if (!entry_encode_scopes(&key, &params, small, sizeof small)) {
+                reason = SARDINE_REFUSED_TOO_LARGE;
+        }
+        if (!reason && store_put_locked(store, hash, entry_key_match, &key, entry, in->now) < 0)
+                reason = SARDINE_REFUSED_NO_MEMORY;
+        free(heap);
+        return reason;
+}
+
+/* An outcome, or minus the reason for a refusal. */
+static int insert_locked(struct insert *in)
+{
+        struct store *store = in->cache->store;
+        if (in->token.generation != atomic_load_explicit(&in->cache->generation, memory_order_relaxed))
+                return -SARDINE_REFUSED_PURGED;
+        uint64_t hash = cache_hash(in->cache, &in->key);
+        const uint8_t *present = store_find_locked(store, hash, entry_key_match, &in->key);
+        if (present) {
+                struct entry_view view;
+                entry_view_init(&view, present);
+                unsigned reason = may_replace(in, &view);
+                if (reason)
+                        return -(int)reason;
+                if (view.scopes) {
+                        in->params.scopes = view.scopes;
+                        in->params.scopes_count = view.scopes_count;
+                        reason = encode(in);
+                        if (reason)
+                                return -(int)reason;
+                }
+        }
+        int outcome = put(in, hash, present);
+        if (outcome >= 0 && in->key.bytes[KEY_AT_ECS] != KEY_NO_ECS) {
+                unsigned reason = announce_network(in);
+                if (reason)
+                        return -(int)reason;
+        }
+        return outcome;
+}
+
+static unsigned parse(struct insert *in, const uint8_t *packet, size_t len, struct wire_rr *small,
+                      struct wire_rr **heap)
+{
+        size_t count = len >= DNS_HEADER
+                           ? (size_t)get_be16(packet + 6) + get_be16(packet + 8) + get_be16(packet + 10)
+                           : 0;
+        if (count <= SMALL_RRS)
+                return wire_response_parse(packet, len, small, SMALL_RRS, &in->response);
+        if (count > WIRE_RRS_MAX)
+                return SARDINE_REFUSED_MALFORMED;
+        *heap = malloc(count * sizeof **heap);
+        if (!*heap)
+                return SARDINE_REFUSED_NO_MEMORY;
+        return wire_response_parse(packet, len, *heap, count, &in->response);
+}
+
+/* An outcome, or minus the reason for a refusal. */
+static int insert(struct insert *in, const uint8_t *packet, size_t len, uint32_t failure_ttl,
+                  struct wire_rr *small, struct wire_rr **heap)
+{
+        unsigned reason = len > in->cache->options.max_entry_size ? SARDINE_REFUSED_TOO_LARGE : 0;
+        if (!reason)
+                reason = parse(in, packet, len, small, heap);
+        if (!reason)
+                reason = matches_question(in);
+        if (!reason)
+                reason = assess(in, failure_ttl);
+        if (!reason)
+                reason = choose_network(in);
+        if (!reason) {
+                in->now = cache_now(in->cache);
+                in->params.expiry = in->now + in->params.life;
+                in->params.dnssec_ok = in->token.dnssec_ok;
+                in->params.ageless = in->cache->options.dont_age;
+                reason = encode(in);
+        }
+        if (reason)
+                return -(int)reason;
+        store_lock(in->cache->store);
+        int outcome = insert_locked(in);
+        store_unlock(in->cache->store);
+        if (outcome >= 0 && in->cache->options.refresh_percent) {
+                uint64_t hash = cache_hash(in->cache, &in->key);
+                _Atomic uint64_t *place = cache_refreshing(in->cache, hash);
+                uint64_t held = atomic_load_explicit(place, memory_order_relaxed);
+                if (held >> 32 == hash >> 32)
+                        atomic_compare_exchange_strong_explicit(place, &held, 0, memory_order_relaxed,
+                                                                memory_order_relaxed);
+        }
+        return outcome;
+}
+
+int sardine_insert(sardine_cache *cache, const struct sardine_token *token, const uint8_t *response,
+                   size_t len, const struct sardine_insert_info *info, struct sardine_insert_result *result)
+{
+        if (!cache || !token || !response)
+                return -EINVAL;
+        int err = info ? struct_check(info, sizeof *info) : 0;
+        if (!err && result)
+                err = struct_check(result, sizeof *result);
+        if (err)
+                return err;
+        struct insert in;
+        if (!token_read(token, &in.token))
+                return SARDINE_ERR_TOKEN;
+        in.cache = cache;
+        in.large = NULL;
+        in.params = (struct encode_params){0};
+        uint32_t failure_ttl = cache->options.failure_ttl;
+        if (info && info->failure_ttl_set)
+                failure_ttl =
+                    info->failure_ttl < LIFETIME_FAILURE_CAP ? info->failure_ttl : LIFETIME_FAILURE_CAP;
+        struct wire_rr small[SMALL_RRS], *heap = NULL;
+        int outcome = insert(&in, response, len, failure_ttl, small, &heap);
+        free(heap);
+        free(in.large);
+        unsigned reason = outcome < 0 ? (unsigned)-outcome : SARDINE_REASON_NONE;
+        if (reason) {
+                outcome = SARDINE_REFUSED;
+                counters_add(&cache->counters, COUNT_REASON + reason);
+        }
+        counters_add(&cache->counters, COUNT_STORED + (unsigned)outcome);
+        if (result) {
+                result->reason = reason;
+                result->life = reason ? 0 : in.params.life;
+        }
+        return outcome;
+}

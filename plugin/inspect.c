@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT
+ * Walking, selecting, removing, counting. ENTRY_LAYOUT: flags of the header. */
+#include "cache.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "entry/header.h"
+#include "entry/view.h"
+#include "wire/dns.h"
+#include "wire/name.h"
+
+/* A selector, checked and folded once for the whole walk. */
+struct selection {
+        const struct sardine_selector *selector; /* NULL: everything */
+        uint8_t name[255];
+};
+
+static int selection_init(struct selection *s, const struct sardine_selector *selector)
+{
+        s->selector = selector;
+        if (!selector)
+                return 0;
+        int err = struct_check(selector, sizeof *selector);
+        if (err)
+                return err;
+        if (selector->tag_len > SARDINE_TAG_MAX || (selector->tag_len && !selector->tag))
+                return -EINVAL;
+        if (selector->name) {
+                const uint8_t *name = selector->name;
+                size_t len = selector->name_len;
+                if (len == 0 || len > 255 || wire_name_length(name, name + len) != len)
+                        return SARDINE_ERR_NAME;
+                wire_name_fold(s->name, name, len);
+        }
+        return 0;
+}
+
+/* Is `name` the selected one, or below it? Compared from label to label, so that "badexample" is not
+ * "example". */
+static bool name_selected(const struct selection *s, const uint8_t *name, size_t len)
+{
+        size_t want = s->selector->name_len;
+        while (len > want && s->selector->below) {
+                size_t label = 1u + name[0];
+                name += label;
+                len -= label;
+        }
+        return len == want && memcmp(name, s->name, len) == 0;
+}
+
+/* The tag out of the key's extra part. */
+static const uint8_t *view_tag(const struct entry_view *view, uint32_t *len)
+{
+        *len = view->extra ? view->extra[0] : 0;
+        return view->extra ? view->extra + 1 : NULL;
+}
+
+static bool selected(const struct selection *s, const struct entry_view *view)
+{
+        const struct sardine_selector *sel = s->selector;
+        if (!sel)
+                return true;
+        if (sel->qtype != 0 && sel->qtype != DNS_ANY && sel->qtype != view->qtype)
+                return false;
+        if (sel->use_rcode && (view->no_answer || sel->rcode != view->rcode))
+                return false;
+        if (sel->use_tag) {
+                uint32_t len;
+                const uint8_t *tag = view_tag(view, &len);
+                if (len != sel->tag_len || (len && memcmp(tag, sel->tag, len) != 0))
+                        return false;
+        }
+        if (!sel->name)
+                return true;
+        uint8_t name[255];
+        return name_selected(s, name, entry_view_qname(view, name));
+}
+
+struct walk {
+        struct selection selection;
+        sardine_walk_fn fn;
+        void *ctx;
+        int64_t calls;
+        uint32_t now;
+};
+
+static enum store_visit walk_visit(void *ctx, const uint8_t *entry, uint32_t popularity)
+{
+        struct walk *w = ctx;
+        struct entry_view view;
+        entry_view_init(&view, entry);
+        if (view.no_answer || !selected(&w->selection, &view))
+                return STORE_GO_ON;
+        uint8_t name[255];
+        uint32_t expiry = entry_expiry(entry);
+        struct sardine_entry_view shown = {
+            .sz = sizeof shown,
+            .qname = name,
+            .qname_len = (uint32_t)entry_view_qname(&view, name),
+            .qtype = view.qtype,
+            .qclass = DNS_IN,
+            .rcode = view.rcode,
+            .ttl = expiry > w->now ? expiry - w->now : 0,
+            .expired = expiry > w->now ? 0 : w->now - expiry,
+            .life = life_decode(entry_life_code(entry)),
+            .bytes = view.size,
+            .hits = popularity,
+            .rd = view.flags & ENTRY_RD ? 1 : 0,
+            .cd = view.flags & ENTRY_CD ? 1 : 0,
+            .dnssec_ok = view.flags & ENTRY_DO ? 1 : 0,
+            .ecs_family = view.ecs.family,
+            .ecs_prefix = view.ecs.source,
+        };
+        shown.tag = view_tag(&view, &shown.tag_len);
+        memcpy(shown.ecs_addr, view.ecs.addr, sizeof shown.ecs_addr);
+        w->calls++;
+        return w->fn(w->ctx, &shown) ? STORE_STOP : STORE_GO_ON;
+}
+
+int64_t sardine_walk(sardine_cache *cache, const struct sardine_selector *selector, sardine_walk_fn fn,
+                     void *ctx)
+{
+        if (!cache || !fn)
+                return -EINVAL;
+        struct walk w = {.fn = fn, .ctx = ctx, .now = cache_now(cache)};
+        int err = selection_init(&w.selection, selector);
+        if (err)
+                return err;
+        store_walk(cache->store, walk_visit, &w, false, NULL);
+        return w.calls;
+}
+
+static enum store_visit expunge_visit(void *ctx, const uint8_t *entry, uint32_t popularity)
+{
+        (void)popularity;
+        struct entry_view view;
+        entry_view_init(&view, entry);
+        return selected(ctx, &view) ? STORE_REMOVE : STORE_GO_ON;
+}
+
+/* What was asked upstream before this moment is not let in any more (B70). */
+static void bar_inflight(struct sardine_cache *cache)
+{
+        store_lock(cache->store);
+        atomic_fetch_add_explicit(&cache->generation, 1, memory_order_release);
+        store_unlock(cache->store);
+}
+
+int64_t sardine_expunge(sardine_cache *cache, const struct sardine_selector *selector)
+{
+        if (!cache)
+                return -EINVAL;
+        struct selection s;
+        int err = selection_init(&s, selector);
+        if (err)
+                return err;
+        bar_inflight(cache);
+        if (!selector)
+                return (int64_t)store_shrink(cache->store, 0, cache_now(cache));
+        uint64_t removed = 0;
+        store_walk(cache->store, expunge_visit, &s, true, &removed);
+        return (int64_t)removed;
+}
+
+int64_t sardine_expunge_to(sardine_cache *cache, uint64_t n)
+{
+        if (!cache)
+                return -EINVAL;
+        if (n == 0)
+                bar_inflight(cache);
+        return (int64_t)store_shrink(cache->store, n, cache_now(cache));
+}
+
+struct purge {
+        uint64_t horizon; /* entries that expired at or before it go */
+        uint64_t left;    /* how many may still go */
+};
+
+static enum store_visit purge_visit(void *ctx, const uint8_t *entry, uint32_t popularity)
+{
+        (void)popularity;
+        struct purge *p = ctx;
+        if (p->left == 0)
+                return STORE_STOP;
+        if (entry_expiry(entry) > p->horizon)
+                return STORE_GO_ON;
+        p->left--;
+        return STORE_REMOVE;
+}
+
+int64_t sardine_purge_expired(sardine_cache *cache, uint64_t n)
+{
+        if (!cache)
+                return -EINVAL;
+        struct store_stats stats;
+        store_stats_get(cache->store, &stats);
+        uint32_t now = cache_now(cache), window = cache->options.stale_window;
+        struct purge p = {
+            .horizon = now > window ? now - window : 0,
+            .left = stats.entries > n ? stats.entries - n : 0,
+        };
+        uint64_t removed = 0;
+        store_walk(cache->store, purge_visit, &p, false, &removed);
+        store_maintain(cache->store, now);
+        return (int64_t)removed;
+}
+
+int sardine_stats_get(sardine_cache *cache, struct sardine_stats *stats)
+{
+        if (!cache)
+                return -EINVAL;
+        size_t sz = stats ? stats->sz : 0;
+        if (sz < sizeof *stats)
+                return -EINVAL;
+        const struct counters *c = &cache->counters;
+        struct store_stats store;
+        store_stats_get(cache->store, &store);
+        memset(stats, 0, sz);
+        *stats = (struct sardine_stats){
+            .sz = sz,
+            .entries = store.entries,
+            .max_entries = store.max_entries,
+            .bytes = store.bytes,
+            .max_bytes = store.max_bytes,
+            .entry_bytes = store.entry_bytes,
+            .index_bytes = store.index_bytes,
+            .dead_bytes = store.dead_bytes,
+            .hits = counters_sum(c, COUNT_HIT),
+            .stale = counters_sum(c, COUNT_STALE),
+            .refresh = counters_sum(c, COUNT_REFRESH),
+            .misses = counters_sum(c, COUNT_MISS),
+            .bypass = counters_sum(c, COUNT_BYPASS),
+            .cache_only_misses = counters_sum(c, COUNT_CACHE_ONLY_MISS),
+            .stored = counters_sum(c, COUNT_STORED),
+            .replaced = counters_sum(c, COUNT_REPLACED),
+            .refreshed = counters_sum(c, COUNT_REFRESHED),
+            .refused = counters_sum(c, COUNT_REFUSED),
+            .evicted = store.evicted,
+            .expired = store.expired,
+            .expunged = store.expunged,
+            .moved = store.moved,
+            .jemalloc = store.jemalloc,
+            .huge_pages = store.huge_pages,
+        };
+        for (unsigned i = 0; i < SARDINE_REASON_COUNT; i++)
+                stats->reasons[i] = counters_sum(c, COUNT_REASON + i);
+        stats->lookups = stats->hits + stats->stale + stats->refresh + stats->misses + stats->bypass +
+                         stats->cache_only_misses;
+        stats->inserts = stats->stored + stats->replaced + stats->refreshed + stats->refused;
+        return 0;
+}

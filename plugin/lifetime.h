@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How long an answer lives and which TTLs it shows (RFC 2308 s5, RFC 2181 s5.2, RFC 8767 s4, RFC 9520 s3.2). */
+ * How long an answer lives and which TTLs it shows (RFC 2308 s5, RFC 2181 s5.2, RFC 8767 s4, RFC 9520 s3.2).
+ */
 #ifndef LIFETIME_H
 #define LIFETIME_H
 
@@ -29,13 +30,18 @@ enum lifetime_kind {
  * the RRset's minimum on each of its records, min(SOA TTL, MINIMUM) on the SOA of a negative answer.
  * Returns 0 and sets *life (> 0) and *kind, or the reason (SARDINE_REFUSED_...) why it is not kept.
  *
- * Positive: min over all records of the message, capped by max_ttl. A TTL of 0 anywhere in the answer section:
- * not kept; elsewhere too, for then the message as a whole is not good for a second (B42: min over the RRsets sent).
- * Negative (NXDOMAIN; NOERROR where the chain from the question ends without data of the question's type): needs
- * an SOA in authority; life also <= min(SOA TTL, MINIMUM) and max_negative_ttl. A referral (NOERROR, no answer, NS in authority, no
- * SOA) is positive data.
+ * TC=1: refused. Rcodes other than those below: refused.
+ *
+ * Positive: min over all records of the message (B42), capped by max_ttl. A TTL of 0 on any record: not kept.
+ * A referral (NOERROR, no answer, NS in authority, no SOA) is positive data, and so is an alias at which an
+ * authoritative server (RA=0) stops because the target is in no zone of its own.
+ *
+ * Negative (NXDOMAIN; NOERROR where the chain from the question ends without data of the question's type):
+ * needs an SOA in authority; life also <= min(SOA TTL, MINIMUM) and max_negative_ttl.
+ *
  * Failure: failure_ttl, at most 300, not above the TTL of any record; min_ttl does not apply.
- * Other rcodes: refused. min_ttl: an answer with a shorter life is refused. */
+ *
+ * min_ttl: an answer with a shorter life is refused. Work is bounded as in wire_response_parse() (B64). */
 unsigned lifetime_assess(struct wire_response *response, const struct lifetime_limits *limits, uint32_t *life,
                          enum lifetime_kind *kind);
 

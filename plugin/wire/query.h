@@ -12,7 +12,7 @@
 /* Pointers go into the packet. */
 struct wire_query {
         const uint8_t *packet;
-        const uint8_t *qname; /* uncompressed, the client's own case */
+        const uint8_t *qname;   /* uncompressed, the client's own case */
         const uint8_t *options; /* EDNS options, checked to be well-formed; NULL without OPT */
         uint16_t options_len;
         uint16_t qtype;
@@ -22,8 +22,8 @@ struct wire_query {
         bool rd, cd, ad;
         bool edns;
         bool dnssec_ok;
-        bool padded;           /* has a padding option (RFC 7830) */
-        struct wire_ecs ecs;   /* family 0: none */
+        bool padded;         /* has a padding option (RFC 7830) */
+        struct wire_ecs ecs; /* family 0: none */
 };
 
 /* Check and view. Returns 0 (SARDINE_REASON_NONE) or the reason (SARDINE_BYPASS_...) why such a packet is no

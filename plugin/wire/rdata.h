@@ -10,15 +10,15 @@
 #include <stdint.h>
 
 enum {
-        RDATA_FIELDS_MAX = 4,
+        RDATA_FIELDS_MAX = 5, /* NAPTR */
 };
 
 enum rdata_field_kind {
         RDATA_END = 0,
-        RDATA_FIXED,   /* `size` bytes */
-        RDATA_STRING,  /* one character-string: length byte and text */
-        RDATA_NAME,    /* a name */
-        RDATA_REST,    /* what is left, may be empty; always last */
+        RDATA_FIXED,  /* `size` bytes */
+        RDATA_STRING, /* one character-string: length byte and text */
+        RDATA_NAME,   /* a name */
+        RDATA_REST,   /* what is left, may be empty; always last */
 };
 
 struct rdata_field {
@@ -31,7 +31,7 @@ struct rdata_field {
 struct rdata_shape {
         struct rdata_field fields[RDATA_FIELDS_MAX + 1]; /* closed by RDATA_END */
         bool has_name;
-        bool compress; /* names may be compressed when sent: the types of RFC 1035 only (RFC 3597 s4) */
+        bool compress;     /* names may be compressed when sent: the types of RFC 1035 only (RFC 3597 s4) */
         uint8_t fixed_len; /* length of every rdata of this type, or 0 */
 };
 

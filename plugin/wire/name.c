@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+#include "wire/name.h"
+
+#include <string.h>
+
+#include "wire/dns.h"
+
+enum {
+        LABEL_MAX = 63,
+        POINTER = 0xc0,
+};
+
+size_t wire_name_length(const uint8_t *p, const uint8_t *end)
+{
+        size_t room = (size_t)(end - p);
+        if (room > WIRE_NAME_MAX)
+                room = WIRE_NAME_MAX;
+        size_t at = 0;
+        while (at < room) {
+                uint8_t label = p[at];
+                if (label == 0)
+                        return at + 1;
+                if (label > LABEL_MAX)
+                        return 0;
+                at += label + 1u;
+        }
+        return 0;
+}
+
+/* wire_fold() on eight bytes at once. */
+static uint64_t fold8(uint64_t bytes)
+{
+        const uint64_t ones = 0x0101010101010101;
+        uint64_t low = bytes & ones * 0x7f;
+        uint64_t from_a = low + ones * (0x80 - 'A');
+        uint64_t past_z = low + ones * (0x7f - 'Z');
+        uint64_t upper = (from_a ^ past_z) & ~bytes & ones * 0x80;
+        return bytes | upper >> 2;
+}
+
+static uint64_t load8(const uint8_t *p)
+{
+        uint64_t bytes;
+        memcpy(&bytes, p, sizeof bytes);
+        return bytes;
+}
+
+void wire_name_fold(uint8_t *out, const uint8_t *name, size_t len)
+{
+        size_t i = 0;
+        for (; len - i >= 8; i += 8) {
+                uint64_t folded = fold8(load8(name + i));
+                memcpy(out + i, &folded, sizeof folded);
+        }
+        for (; i < len; i++)
+                out[i] = wire_fold(name[i]);
+}
+
+bool wire_name_equal(const uint8_t *a, const uint8_t *b, size_t len)
+{
+        size_t i = 0;
+        for (; len - i >= 8; i += 8) {
+                if (fold8(load8(a + i)) != fold8(load8(b + i)))
+                        return false;
+        }
+        for (; i < len; i++) {
+                if (wire_fold(a[i]) != wire_fold(b[i]))
+                        return false;
+        }
+        return true;
+}
+
+/* Does a label of the question's name start at `target`? */
+static bool is_question_label(const uint8_t *msg, size_t target, uint32_t *work)
+{
+        size_t at = DNS_HEADER;
+        while (at < target) {
+                if (*work == 0)
+                        return false;
+                --*work;
+                at += msg[at] + 1u;
+        }
+        return at == target;
+}
+
+size_t wire_name_expand(const uint8_t *msg, size_t len, size_t off, size_t question_len, uint32_t *work,
+                        struct wire_name *name)
+{
+        size_t start = off; /* of the labels being read: the name's own, then each tail's */
+        size_t taken = 0;   /* bytes at `off`, known from the first pointer or the root on */
+        size_t out = 0;
+        unsigned labels = 0;
+        bool in_question = false;
+
+        for (;;) {
+                size_t at = start;
+                uint8_t byte;
+                for (;;) {
+                        if (*work == 0 || at >= len)
+                                return 0;
+                        --*work;
+                        byte = msg[at];
+                        if (byte == 0 || byte >= POINTER)
+                                break;
+                        if (byte > LABEL_MAX)
+                                return 0;
+                        at += byte + 1u;
+                        labels++;
+                        /* The root label has to fit too. */
+                        if (out + (at - start) >= WIRE_NAME_MAX)
+                                return 0;
+                }
+                memcpy(name->bytes + out, msg + start, at - start);
+                out += at - start;
+
+                if (byte == 0) {
+                        name->bytes[out++] = 0;
+                        if (taken == 0)
+                                taken = at + 1 - off;
+                        break;
+                }
+
+                if (at + 1 >= len)
+                        return 0;
+                if (taken == 0)
+                        taken = at + 2 - off;
+                size_t target = (size_t)(byte & ~POINTER) << 8 | msg[at + 1];
+                if (target < DNS_HEADER || target >= start)
+                        return 0;
+                if (!in_question && target < DNS_HEADER + question_len) {
+                        if (!is_question_label(msg, target, work))
+                                return 0;
+                        in_question = true;
+                        name->from_question = (uint8_t)out;
+                }
+                start = target;
+        }
+
+        name->len = (uint8_t)out;
+        name->labels = (uint8_t)labels;
+        if (!in_question)
+                name->from_question = name->len;
+        return taken;
+}

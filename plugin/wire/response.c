@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+#include "wire/response.h"
+
+#include "sardine.h"
+#include "wire/bytes.h"
+#include "wire/dns.h"
+#include "wire/edns.h"
+#include "wire/name.h"
+#include "wire/rdata.h"
+
+enum {
+        RR_FIXED = 10, /* type, class, ttl, rdlength */
+        TTL_MAX = 0x7fffffff,
+        /* Types from here to 255 belong to questions and transactions, not to data (RFC 6895 s3.1). */
+        META_FIRST = 128,
+        META_LAST = 255,
+};
+
+struct parser {
+        const uint8_t *packet;
+        size_t len;
+        size_t at;
+        size_t question_len; /* of the name */
+        uint32_t work;
+        uint16_t proven; /* the last pointer that was an owner: what it points at expands */
+        struct wire_response *response;
+};
+
+static unsigned malformed(const struct parser *parser)
+{
+        return parser->work == 0 ? SARDINE_REFUSED_COMPLEX : SARDINE_REFUSED_MALFORMED;
+}
+
+/* Records of one RRset repeat the same pointer: it is followed once. */
+static bool parse_owner(struct parser *parser)
+{
+        const uint8_t *p = parser->packet + parser->at;
+        uint16_t pointer = 0;
+        if (parser->len - parser->at >= 2)
+                pointer = get_be16(p);
+        if (pointer >= 0xc000 && pointer == parser->proven && parser->work > 0) {
+                parser->work--;
+                parser->at += 2;
+                return true;
+        }
+        struct wire_name name;
+        size_t taken = wire_name_expand(parser->packet, parser->len, parser->at, parser->question_len,
+                                        &parser->work, &name);
+        if (taken == 2 && pointer >= 0xc000)
+                parser->proven = pointer;
+        parser->at += taken;
+        return taken != 0;
+}
+
+static unsigned parse_options(struct wire_response *response, const uint8_t *p, const uint8_t *end)
+{
+        while (p < end) {
+                uint16_t code, len;
+                const uint8_t *data = edns_option(p, end, &code, &len);
+                if (data == NULL)
+                        return SARDINE_REFUSED_MALFORMED;
+                if (code == EDNS_ECS) {
+                        if (response->ecs.family != ECS_NONE || !wire_ecs_parse(data, len, &response->ecs))
+                                return SARDINE_REFUSED_MALFORMED;
+                } else if (code == EDNS_EDE) {
+                        if (len < 2)
+                                return SARDINE_REFUSED_MALFORMED;
+                        if (response->ede_count < WIRE_EDE_MAX)
+                                response->ede[response->ede_count++] = (struct wire_ede){
+                                    .code = get_be16(data), .text = data + 2, .text_len = len - 2};
+                }
+                p = data + len;
+        }
+        return SARDINE_REASON_NONE;
+}
+
+/* `p`: the fixed part. The VERSION is not looked at: a responder may show there what it could do, in a
+ * message that has the format of the version that was asked for (RFC 6891 s6.1.3). */
+static unsigned parse_opt(struct wire_response *response, const uint8_t *p)
+{
+        if (response->edns)
+                return SARDINE_REFUSED_MALFORMED;
+        response->edns = true;
+        response->rcode |= (uint16_t)(p[4] << 4);
+        response->dnssec_ok = (p[6] & 0x80) != 0;
+        return parse_options(response, p + RR_FIXED, p + RR_FIXED + get_be16(p + 8));
+}
+
+static unsigned parse_rr(struct parser *parser, unsigned section, size_t room)
+{
+        struct wire_response *response = parser->response;
+        size_t owner = parser->at;
+        if (!parse_owner(parser))
+                return malformed(parser);
+        const uint8_t *p = parser->packet + parser->at;
+        if (parser->len - parser->at < RR_FIXED)
+                return SARDINE_REFUSED_MALFORMED;
+        uint16_t type = get_be16(p), rclass = get_be16(p + 2), rdlen = get_be16(p + 8);
+        uint32_t ttl = get_be32(p + 4);
+        size_t rdata = parser->at + RR_FIXED;
+        if (parser->len - rdata < rdlen)
+                return SARDINE_REFUSED_MALFORMED;
+        parser->at = rdata + rdlen;
+
+        if (type == DNS_OPT) {
+                if (section != WIRE_ADDITIONAL || parser->packet[owner] != 0)
+                        return SARDINE_REFUSED_MALFORMED;
+                return parse_opt(response, p);
+        }
+        /* A signed transaction is between two parties (RFC 8945, RFC 2931): no answer for anybody else. */
+        if (type == DNS_TSIG || (type == DNS_SIG && rdlen >= 2 && get_be16(p + RR_FIXED) == 0))
+                return SARDINE_REFUSED_MISMATCH;
+        if (type == 0 || (type >= META_FIRST && type <= META_LAST) || rclass != DNS_IN)
+                return SARDINE_REFUSED_MALFORMED;
+        if (!rdata_check(parser->packet, parser->len, type, rdata, rdlen, parser->question_len,
+                         &parser->work))
+                return malformed(parser);
+        if (response->count == room)
+                return SARDINE_REFUSED_COMPLEX;
+        response->rrs[response->count++] = (struct wire_rr){
+            .ttl = ttl > TTL_MAX ? TTL_MAX : ttl,
+            .owner = (uint16_t)owner,
+            .type = type,
+            .rclass = rclass,
+            .rdata = (uint16_t)rdata,
+            .rdlen = rdlen,
+            .section = (uint16_t)section,
+        };
+        return SARDINE_REASON_NONE;
+}
+
+static unsigned parse_question(struct parser *parser)
+{
+        struct wire_response *response = parser->response;
+        const uint8_t *end = parser->packet + parser->len;
+        const uint8_t *qname = parser->packet + DNS_HEADER;
+        size_t qname_len = wire_name_length(qname, end);
+        const uint8_t *p = qname + qname_len;
+        if (qname_len == 0 || end - p < 4)
+                return SARDINE_REFUSED_MALFORMED;
+        response->qname = qname;
+        response->qname_len = (uint8_t)qname_len;
+        response->qtype = get_be16(p);
+        response->qclass = get_be16(p + 2);
+        parser->question_len = qname_len;
+        parser->at += qname_len + 4;
+        return SARDINE_REASON_NONE;
+}
+
+unsigned wire_response_parse(const uint8_t *packet, size_t len, struct wire_rr *rrs, size_t room,
+                             struct wire_response *response)
+{
+        if (len < DNS_HEADER || len > DNS_MAX_MESSAGE)
+                return SARDINE_REFUSED_MALFORMED;
+        if ((packet[2] & (DNS_QR | DNS_OPCODE_MASK)) != DNS_QR)
+                return SARDINE_REFUSED_MISMATCH;
+        unsigned questions = get_be16(packet + 4);
+        if (questions > 1)
+                return SARDINE_REFUSED_MISMATCH;
+
+        *response = (struct wire_response){
+            .packet = packet,
+            .len = len,
+            .rrs = rrs,
+            .rcode = packet[3] & DNS_RCODE_MASK,
+            .flags2 = packet[2],
+            .flags3 = packet[3],
+        };
+        struct parser parser = {
+            .packet = packet,
+            .len = len,
+            .at = DNS_HEADER,
+            .work = WIRE_WORK_MAX,
+            .response = response,
+        };
+        if (questions == 1) {
+                unsigned reason = parse_question(&parser);
+                if (reason != SARDINE_REASON_NONE)
+                        return reason;
+        }
+        for (unsigned section = WIRE_ANSWER; section <= WIRE_ADDITIONAL; section++) {
+                for (unsigned left = get_be16(packet + 6 + 2 * section); left > 0; left--) {
+                        unsigned reason = parse_rr(&parser, section, room);
+                        if (reason != SARDINE_REASON_NONE)
+                                return reason;
+                }
+        }
+        if (parser.at != len)
+                return SARDINE_REFUSED_MALFORMED;
+        /* Records without a question: nothing says what they answer. */
+        if (questions == 0 && response->count > 0)
+                return SARDINE_REFUSED_MISMATCH;
+        return SARDINE_REASON_NONE;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT
+ * Counting, removing, walking, names: what operators see of the cache (B66, B74-B77, B88). */
+#include "kit.h"
+
+#include <stdio.h>
+
+#include "wire/dns.h"
+
+static struct kit kit;
+
+static int setup(void **state)
+{
+        (void)state;
+        kit_init(&kit);
+        return 0;
+}
+
+static int teardown(void **state)
+{
+        (void)state;
+        kit_close(&kit);
+        return 0;
+}
+
+static void fill_a(struct ask ask)
+{
+        char records[300];
+        snprintf(records, sizeof records, "%s 300 IN A 192.0.2.1", ask.name);
+        fill(&kit, ask, REPLY(ask.name, ask.type, .records = records));
+}
+
+static int64_t expunge(const char *text, bool below, uint16_t qtype)
+{
+        uint8_t name[255];
+        struct sardine_selector sel = {.sz = sizeof sel, .name = name, .below = below, .qtype = qtype};
+        sel.name_len = (uint32_t)sardine_name_from_text(text, name);
+        return sardine_expunge(kit.cache, &sel);
+}
+
+static void b66_a_full_cache_takes_new_answers(void **state)
+{
+        (void)state;
+        kit.options.max_entries = 2000;
+        kit_open(&kit);
+        char name[32];
+        for (unsigned i = 0; i < 20000; i++) {
+                snprintf(name, sizeof name, "n%u.example", i);
+                fill_a(ASK(name, 1));
+        }
+        struct sardine_stats stats = kit_stats(&kit);
+        assert_true(stats.entries <= 2000 && stats.entries >= 1900);
+        assert_int_equal(stats.evicted, 20000 - stats.entries);
+        for (unsigned i = 19000; i < 20000; i++) {
+                snprintf(name, sizeof name, "n%u.example", i);
+                assert_int_equal(look(&kit, ASK(name, 1))->outcome, SARDINE_HIT);
+        }
+}
+
+static void b74_counters_add_up(void **state)
+{
+        (void)state;
+        kit.options.stale_window = 100;
+        kit_open(&kit);
+        fill_a(ASK("a.example", 1));
+        for (int i = 0; i < 100; i++) {
+                look(&kit, ASK("a.example", 1, .transport = (uint32_t)i % 5));
+                look(&kit, ASK("b.example", 1));
+                look(&kit, ASK("a.example", 1, .flags = SARDINE_SKIP));
+                look(&kit, ASK("b.example", 1, .flags = SARDINE_CACHE_ONLY));
+                look(&kit, ASK("a.example", 1, .flags = SARDINE_PEEK));
+        }
+        kit_wait(&kit, 310);
+        for (int i = 0; i < 10; i++)
+                look(&kit, ASK("a.example", 1, .flags = SARDINE_ALLOW_STALE));
+        struct sardine_stats s = kit_stats(&kit);
+        assert_int_equal(s.hits, 100);
+        assert_int_equal(s.stale, 10);
+        assert_int_equal(s.misses, 101);
+        assert_int_equal(s.bypass, 100);
+        assert_int_equal(s.reasons[SARDINE_BYPASS_HOST], 100);
+        assert_int_equal(s.cache_only_misses, 100);
+        assert_int_equal(s.lookups, 411);
+        look(&kit, ASK("c.example", 1));
+        assert_int_equal(put(&kit, REPLY("c.example", 1, .rcode = 4), NULL), SARDINE_REFUSED);
+        s = kit_stats(&kit);
+        assert_int_equal(s.inserts, 2);
+        assert_int_equal(s.stored + s.replaced + s.refreshed + s.refused, 2);
+        assert_int_equal(s.reasons[SARDINE_REFUSED_RCODE], 1);
+}
+
+static void b75_the_host_hears_what_it_sent(void **state)
+{
+        (void)state;
+        kit_open(&kit);
+        fill(&kit, ASK("n.example", 1),
+             REPLY("n.example", 1, .rcode = DNS_NXDOMAIN,
+                   .records = "-- authority\nexample 60 IN SOA ns. host. 1 2 3 4 60"));
+        kit_wait(&kit, 12);
+        struct got *got = look(&kit, ASK("n.example", 1));
+        assert_int_equal(got->answer.rcode, DNS_NXDOMAIN);
+        assert_int_equal(got->answer.ttl, 48);
+        assert_int_equal(got->answer.age, 0);
+}
+
+struct seen {
+        unsigned count;
+        unsigned stop_after;
+        char names[4096];
+};
+
+static int see(void *ctx, const struct sardine_entry_view *e)
+{
+        struct seen *seen = ctx;
+        char text[1024];
+        assert_true(sardine_name_to_text(e->qname, e->qname_len, text, sizeof text) > 0);
+        strcat(strcat(seen->names, text), " ");
+        assert_int_equal(e->qclass, DNS_IN);
+        assert_true(e->bytes > 0 && e->bytes % 4 == 0);
+        return ++seen->count == seen->stop_after;
+}
+
+static void b76_walk_with_filters(void **state)
+{
+        (void)state;
+        kit_open(&kit);
+        fill_a(ASK("a.example", 1));
+        fill_a(ASK("a.example", 1, .tag = "t"));
+        fill(&kit, ASK("b.example", DNS_TXT),
+             REPLY("b.example", DNS_TXT, .records = "b.example 60 IN TXT hello"));
+        fill(&kit, ASK("x.test", 1), REPLY("x.test", 1, .rcode = DNS_SERVFAIL));
+        struct seen seen = {0};
+        assert_int_equal(sardine_walk(kit.cache, NULL, see, &seen), 4);
+        struct sardine_selector sel = {.sz = sizeof sel, .qtype = DNS_TXT};
+        memset(&seen, 0, sizeof seen);
+        assert_int_equal(sardine_walk(kit.cache, &sel, see, &seen), 1);
+        assert_string_equal(seen.names, "b.example. ");
+        sel = (struct sardine_selector){.sz = sizeof sel, .use_rcode = 1, .rcode = DNS_SERVFAIL};
+        memset(&seen, 0, sizeof seen);
+        assert_int_equal(sardine_walk(kit.cache, &sel, see, &seen), 1);
+        assert_string_equal(seen.names, "x.test. ");
+        sel = (struct sardine_selector){.sz = sizeof sel, .use_tag = 1};
+        assert_int_equal(sardine_walk(kit.cache, &sel, see, &seen), 3);
+        memset(&seen, 0, sizeof seen);
+        seen.stop_after = 2;
+        assert_int_equal(sardine_walk(kit.cache, NULL, see, &seen), 2);
+}
+
+static void b77_expunge_takes_every_variant_and_nothing_else(void **state)
+{
+        (void)state;
+        kit_open(&kit);
+        unsigned variants = 0;
+        for (int rd = 0; rd < 2; rd++)
+                for (int cd = 0; cd < 2; cd++)
+                        for (int tag = 0; tag < 3; tag++, variants++)
+                                fill_a(ASK("www.example", 1, .rd = rd, .cd = cd,
+                                           .tag = tag == 0   ? NULL
+                                                  : tag == 1 ? "one"
+                                                             : "two"));
+        fill_a(ASK("badexample", 1));
+        fill_a(ASK("a.b.example", 1));
+        fill_a(ASK("example", 1));
+        assert_int_equal(expunge("WWW.Example", false, 28), 0);
+        assert_int_equal(expunge("WWW.Example", false, 1), variants);
+        assert_int_equal(expunge("example", true, 0), 2);
+        assert_int_equal(look(&kit, ASK("badexample", 1))->outcome, SARDINE_HIT);
+        assert_int_equal(expunge(".", true, 255), 1);
+        assert_int_equal(kit_stats(&kit).entries, 0);
+        assert_int_equal(kit_stats(&kit).expunged, variants + 3);
+}
+
+static void expunge_down_and_purge_expired(void **state)
+{
+        (void)state;
+        kit.options.stale_window = 50;
+        kit_open(&kit);
+        char name[32], records[64];
+        for (unsigned i = 0; i < 100; i++) {
+                snprintf(name, sizeof name, "n%u.example", i);
+                snprintf(records, sizeof records, "%s %u IN A 192.0.2.1", name, i < 60 ? 10u : 1000u);
+                fill(&kit, ASK(name, 1), REPLY(name, 1, .records = records));
+        }
+        assert_int_equal(sardine_purge_expired(kit.cache, 0), 0);
+        kit_wait(&kit, 20);
+        assert_int_equal(sardine_purge_expired(kit.cache, 0), 0); /* still wanted for stale answers */
+        kit_wait(&kit, 50);
+        assert_int_equal(sardine_purge_expired(kit.cache, 70), 30);
+        assert_int_equal(sardine_purge_expired(kit.cache, 0), 30);
+        assert_int_equal(kit_stats(&kit).entries, 40);
+        assert_int_equal(sardine_expunge_to(kit.cache, 15), 25);
+        assert_int_equal(kit_stats(&kit).entries, 15);
+        assert_int_equal(sardine_expunge(kit.cache, NULL), 15);
+        assert_int_equal(kit_stats(&kit).entries, 0);
+        fill_a(ASK("again.example", 1));
+        assert_int_equal(look(&kit, ASK("again.example", 1))->outcome, SARDINE_HIT);
+}
+
+static void b88_cache_only(void **state)
+{
+        (void)state;
+        kit.options.stale_window = 100;
+        kit_open(&kit);
+        struct ask ask = ASK("a.example", 1, .flags = SARDINE_CACHE_ONLY);
+        struct got *got = look(&kit, ask);
+        assert_int_equal(got->outcome, SARDINE_MISS);
+        assert_int_equal(got->token.len, 0);
+        fill_a(ASK("a.example", 1));
+        assert_int_equal(look(&kit, ask)->outcome, SARDINE_HIT);
+        kit_wait(&kit, 310);
+        assert_int_equal(look(&kit, ask)->outcome, SARDINE_MISS);
+        ask.flags |= SARDINE_ALLOW_STALE;
+        assert_int_equal(look(&kit, ask)->outcome, SARDINE_STALE);
+        assert_int_equal(kit_stats(&kit).misses, 1);
+}
+
+static void names_between_text_and_wire(void **state)
+{
+        (void)state;
+        uint8_t name[255];
+        char text[1024];
+        static const char *const same[] = {".", "www.example.com.", "a\\.b.example.", "\\000\\255.example."};
+        for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+                int len = sardine_name_from_text(same[i], name);
+                assert_true(len > 0);
+                assert_int_equal(sardine_name_to_text(name, (size_t)len, text, sizeof text), strlen(same[i]));
+                assert_string_equal(text, same[i]);
+        }
+        static const char *const bad[] = {
+            "a..b", "\\256.example",
+            "0123456789012345678901234567890123456789012345678901234567890123.example"};
+        for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+                assert_int_equal(sardine_name_from_text(bad[i], name), SARDINE_ERR_NAME);
+        assert_int_equal(sardine_name_to_text((const uint8_t *)"\3ab", 3, text, sizeof text),
+                         SARDINE_ERR_NAME);
+        assert_int_equal(sardine_name_to_text((const uint8_t *)"\1a", 3, text, 2), -EMSGSIZE);
+}
+
+static void texts_exist(void **state)
+{
+        (void)state;
+        for (unsigned i = 0; i < SARDINE_REASON_COUNT; i++)
+                if ((i <= SARDINE_BYPASS_TOO_LONG || i >= SARDINE_REFUSED_MALFORMED))
+                        assert_string_not_equal(sardine_reason_name(i), "unknown");
+        assert_string_equal(sardine_reason_name(9999), "unknown");
+        assert_string_not_equal(sardine_strerror(SARDINE_ERR_TOKEN), sardine_strerror(SARDINE_ERR_OPTION));
+        assert_string_equal(sardine_strerror(-12345), "unknown error");
+        assert_string_not_equal(sardine_strerror(-EINVAL), "unknown error");
+        assert_int_equal(sardine_abi_version(), SARDINE_ABI_VERSION);
+        assert_string_equal(sardine_version(), SARDINE_VERSION);
+        kit_open(&kit);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+        const struct CMUnitTest tests[] = {
+            T(b66_a_full_cache_takes_new_answers),
+            T(b74_counters_add_up),
+            T(b75_the_host_hears_what_it_sent),
+            T(b76_walk_with_filters),
+            T(b77_expunge_takes_every_variant_and_nothing_else),
+            T(expunge_down_and_purge_expired),
+            T(b88_cache_only),
+            T(names_between_text_and_wire),
+            T(texts_exist),
+        };
+        return cmocka_run_group_tests_name("cache/api", tests, NULL, NULL);
+}

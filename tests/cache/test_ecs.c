@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT
+ * Client subnets by returned scope (RFC 7871 s7.3): B03, B17-B23. */
+#include "kit.h"
+
+#include <stdio.h>
+
+#include "wire/bytes.h"
+#include "wire/dns.h"
+#include "wire/ecs.h"
+
+static struct kit kit;
+
+static int setup(void **state)
+{
+        (void)state;
+        kit_init(&kit);
+        kit_open(&kit);
+        return 0;
+}
+
+static int teardown(void **state)
+{
+        (void)state;
+        kit_close(&kit);
+        return 0;
+}
+
+/* An ECS option for a.b.c.0/source, with a scope. */
+struct option {
+        uint8_t bytes[24];
+        size_t len;
+};
+
+static struct option ecs(uint8_t a, uint8_t b, uint8_t c, uint8_t source, uint8_t scope)
+{
+        struct wire_ecs e = {.family = ECS_IPV4, .source = source, .scope = scope, .addr = {a, b, c}};
+        struct option o;
+        wire_ecs_mask(e.addr, source);
+        o.len = wire_ecs_write(&e, o.bytes);
+        return o;
+}
+
+static struct got *ask_from(uint8_t a, uint8_t b, uint8_t c)
+{
+        struct option o = ecs(a, b, c, 24, 0);
+        return look(&kit, ASK("cdn.example", 1, .rd = true, .options = o.bytes, .options_len = o.len));
+}
+
+/* Miss from a.b.c.0/24, answered for `scope` with the address. */
+static int put_scoped(uint8_t a, uint8_t b, uint8_t c, uint8_t scope, const char *address)
+{
+        assert_int_equal(ask_from(a, b, c)->outcome, SARDINE_MISS);
+        struct option o = ecs(a, b, c, 24, scope);
+        char records[100];
+        snprintf(records, sizeof records, "cdn.example 300 IN A %s", address);
+        return put(&kit, REPLY("cdn.example", 1, .records = records, .opt = o.bytes, .opt_len = o.len), NULL);
+}
+
+static void expect_from(uint8_t a, uint8_t b, uint8_t c, const char *address, uint8_t scope)
+{
+        struct got *got = ask_from(a, b, c);
+        assert_int_equal(got->outcome, SARDINE_HIT);
+        if (!has_text(got, address))
+                fail_msg("%s is not in the reply", address);
+        unsigned opts;
+        const uint8_t *opt = find_opt(got, &opts);
+        assert_int_equal(opts, 1);
+        struct option echo = ecs(a, b, c, 24, scope);
+        assert_int_equal(get_be16(opt + 9), echo.len);
+        assert_memory_equal(opt + 11, echo.bytes, echo.len);
+}
+
+static void b03_subnets_do_not_share_even_when_they_collide(void **state)
+{
+        (void)state;
+        struct store_options store = {.max_entries = 1000, .max_bytes = 1 << 20, .hash_bits = 1};
+        store_destroy(kit.cache->store);
+        assert_int_equal(store_create(&store, &kit.cache->store), 0);
+        assert_int_equal(put_scoped(192, 0, 2, 24, "198.51.100.1"), SARDINE_STORED);
+        assert_int_equal(ask_from(203, 0, 113)->outcome, SARDINE_MISS);
+        expect_from(192, 0, 2, "198.51.100.1", 24);
+}
+
+static void b18_an_answer_serves_its_whole_scope(void **state)
+{
+        (void)state;
+        assert_int_equal(put_scoped(198, 51, 100, 16, "192.0.2.1"), SARDINE_STORED);
+        expect_from(198, 51, 100, "192.0.2.1", 16);
+        expect_from(198, 51, 7, "192.0.2.1", 16);
+        assert_int_equal(ask_from(198, 52, 7)->outcome, SARDINE_MISS);
+        /* No ECS in the answer: good for everybody. */
+        assert_int_equal(
+            put(&kit, REPLY("cdn.example", 1, .records = "cdn.example 300 IN A 192.0.2.9"), NULL),
+            SARDINE_REPLACED);
+        expect_from(203, 0, 113, "192.0.2.9", 0);
+        expect_from(198, 51, 7, "192.0.2.1", 16);
+}
+
+static void b20_longest_scope_wins_and_expunge_takes_all(void **state)
+{
+        (void)state;
+        assert_int_equal(put_scoped(192, 0, 2, 24, "198.51.100.1"), SARDINE_STORED);
+        assert_int_equal(put_scoped(198, 51, 100, 0, "198.51.100.2"), SARDINE_REPLACED);
+        expect_from(192, 0, 2, "198.51.100.1", 24);
+        expect_from(198, 51, 100, "198.51.100.2", 0);
+        struct sardine_selector sel = {.sz = sizeof sel};
+        uint8_t name[255];
+        sel.name = name;
+        sel.name_len = (uint32_t)sardine_name_from_text("cdn.example", name);
+        assert_int_equal(sardine_expunge(kit.cache, &sel), 2);
+        assert_int_equal(ask_from(192, 0, 2)->outcome, SARDINE_MISS);
+        assert_int_equal(ask_from(198, 51, 100)->outcome, SARDINE_MISS);
+}
+
+static void b20_the_general_answer_first(void **state)
+{
+        (void)state;
+        static const char chain[] =
+            "cdn.example 300 IN CNAME Edge.cdn.example\nEdge.cdn.example 200 IN A 198.51.100.2";
+        assert_int_equal(ask_from(10, 0, 0)->outcome, SARDINE_MISS);
+        struct option general = ecs(10, 0, 0, 24, 0);
+        assert_int_equal(put(&kit,
+                             REPLY("cdn.example", 1, .ra = true, .ad = true, .records = chain,
+                                   .opt = general.bytes, .opt_len = general.len),
+                             NULL),
+                         SARDINE_STORED);
+        /* An internal client asks around the cache and gets an answer for its own network. */
+        struct option own = ecs(192, 0, 2, 24, 0);
+        struct ask ask = ASK("cdn.example", 1, .rd = true, .options = own.bytes, .options_len = own.len);
+        uint8_t packet[1024];
+        struct sardine_query q = {.sz = sizeof q, .packet = packet};
+        struct sardine_token token;
+        q.len = ask_packet(&ask, packet);
+        assert_int_equal(sardine_token_init(kit.cache, &q, &token), 0);
+        kit_wait(&kit, 50);
+        own = ecs(192, 0, 2, 24, 24);
+        assert_int_equal(put_token(&kit, &token,
+                                   REPLY("cdn.example", 1, .records = "cdn.example 300 IN A 198.51.100.1",
+                                         .opt = own.bytes, .opt_len = own.len),
+                                   NULL),
+                         SARDINE_STORED);
+        expect_from(192, 0, 2, "198.51.100.1", 24);
+        expect_from(10, 9, 9, "198.51.100.2", 0);
+        /* Written again with its list of scopes, it is the same answer to the letter, as old as it was. */
+        struct got *got = look(&kit, ASK("CDN.example", 1, .rd = true, .ad = true));
+        assert_int_equal(got->outcome, SARDINE_HIT);
+        assert_int_equal(answers(got), 2);
+        assert_int_equal(first_ttl(got), 250);
+        assert_true(has_text(got, "Edge."));
+        assert_true(got->buf[3] & DNS_AD);
+        kit_wait(&kit, 149);
+        expect_from(10, 9, 9, "198.51.100.2", 0);
+        kit_wait(&kit, 1);
+        assert_int_equal(ask_from(10, 9, 9)->outcome, SARDINE_MISS);
+        expect_from(192, 0, 2, "198.51.100.1", 24);
+}
+
+static void b20_families_and_lengths_are_identity(void **state)
+{
+        (void)state;
+        assert_int_equal(put_scoped(192, 0, 2, 22, "198.51.100.1"), SARDINE_STORED);
+        expect_from(192, 0, 3, "198.51.100.1", 22);
+        assert_int_equal(ask_from(192, 0, 4)->outcome, SARDINE_MISS);
+        static const uint8_t v6[] = {0, EDNS_ECS, 0, 7, 0, ECS_IPV6, 24, 0, 192, 0, 2};
+        assert_int_equal(
+            look(&kit, ASK("cdn.example", 1, .rd = true, .options = v6, .options_len = 11))->outcome,
+            SARDINE_MISS);
+}
+
+static void b19_the_clients_address_selects_what_the_proxy_added(void **state)
+{
+        (void)state;
+        static const uint8_t client[4] = {192, 0, 2, 77}, other[4] = {192, 0, 3, 77};
+        struct ask ask = ASK("cdn.example", 1, .rd = true, .client = client);
+        assert_int_equal(look(&kit, ask)->outcome, SARDINE_MISS);
+        struct option o = ecs(192, 0, 2, 24, 24);
+        assert_int_equal(put(&kit,
+                             REPLY("cdn.example", 1, .records = "cdn.example 300 IN A 198.51.100.1",
+                                   .opt = o.bytes, .opt_len = o.len),
+                             NULL),
+                         SARDINE_STORED);
+        struct got *got = look(&kit, ask);
+        assert_int_equal(got->outcome, SARDINE_HIT);
+        unsigned opts;
+        find_opt(got, &opts);
+        assert_int_equal(opts, 0);
+        ask.client = other;
+        assert_int_equal(look(&kit, ask)->outcome, SARDINE_MISS);
+}
+
+static void b22_a_scoped_negative_stays_in_its_scope(void **state)
+{
+        (void)state;
+        assert_int_equal(put_scoped(192, 0, 2, 24, "198.51.100.1"), SARDINE_STORED);
+        assert_int_equal(ask_from(203, 0, 113)->outcome, SARDINE_MISS);
+        struct option o = ecs(203, 0, 113, 24, 24);
+        assert_int_equal(put(&kit,
+                             REPLY("cdn.example", 1, .rcode = DNS_NXDOMAIN,
+                                   .records = "-- authority\nexample 60 IN SOA ns. host. 1 2 3 4 60",
+                                   .opt = o.bytes, .opt_len = o.len),
+                             NULL),
+                         SARDINE_STORED);
+        expect_from(192, 0, 2, "198.51.100.1", 24);
+        assert_int_equal(ask_from(203, 0, 113)->answer.rcode, DNS_NXDOMAIN);
+        assert_int_equal(ask_from(198, 51, 100)->outcome, SARDINE_MISS);
+}
+
+static void b23_source_zero_gets_no_tailored_answer(void **state)
+{
+        (void)state;
+        static const uint8_t client[4] = {192, 0, 2, 77};
+        assert_int_equal(put_scoped(192, 0, 2, 24, "198.51.100.1"), SARDINE_STORED);
+        struct option none = ecs(0, 0, 0, 0, 0);
+        assert_int_equal(look(&kit, ASK("cdn.example", 1, .rd = true, .options = none.bytes,
+                                        .options_len = none.len, .client = client))
+                             ->outcome,
+                         SARDINE_MISS);
+}
+
+static void b63_ecs_that_contradicts_the_query_is_refused(void **state)
+{
+        (void)state;
+        assert_int_equal(ask_from(192, 0, 2)->outcome, SARDINE_MISS);
+        struct option o = ecs(203, 0, 113, 24, 24);
+        unsigned reason;
+        assert_int_equal(put(&kit,
+                             REPLY("cdn.example", 1, .records = "cdn.example 300 IN A 198.51.100.1",
+                                   .opt = o.bytes, .opt_len = o.len),
+                             &reason),
+                         SARDINE_REFUSED);
+        assert_int_equal(reason, SARDINE_REFUSED_ECS);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+        const struct CMUnitTest tests[] = {
+            T(b03_subnets_do_not_share_even_when_they_collide),
+            T(b18_an_answer_serves_its_whole_scope),
+            T(b20_longest_scope_wins_and_expunge_takes_all),
+            T(b20_the_general_answer_first),
+            T(b20_families_and_lengths_are_identity),
+            T(b19_the_clients_address_selects_what_the_proxy_added),
+            T(b22_a_scoped_negative_stays_in_its_scope),
+            T(b23_source_zero_gets_no_tailored_answer),
+            T(b63_ecs_that_contradicts_the_query_is_refused),
+        };
+        return cmocka_run_group_tests_name("cache/ecs", tests, NULL, NULL);
+}

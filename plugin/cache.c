@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "entry/header.h"
+#include "entry/view.h"
 #include "lifetime.h"
 #include "wire/bytes.h"
 #include "wire/dns.h"
@@ -94,6 +95,21 @@ uint32_t cache_now(const struct sardine_cache *cache)
         return age > UINT32_MAX - ENTRY_SECOND_ZERO ? UINT32_MAX : ENTRY_SECOND_ZERO + (uint32_t)age;
 }
 
+/* The hash of an entry's key, from the entry itself: the store asks when it moves entries. */
+static uint64_t entry_hash(const void *ctx, const uint8_t *entry)
+{
+        struct entry_view view;
+        entry_view_init(&view, entry);
+        uint8_t name[255];
+        size_t name_len = entry_view_qname(&view, name);
+        struct entry_key key;
+        entry_key_init(&key, name, name_len, view.qtype, view.flags & ENTRY_RD, view.flags & ENTRY_CD,
+                       view.extra, view.extra_len);
+        if (view.ecs.family)
+                entry_key_set_network(&key, network_code(view.ecs.family, view.ecs.source), view.ecs.addr);
+        return cache_hash(ctx, &key);
+}
+
 int sardine_create(const struct sardine_options *options, sardine_cache **out)
 {
         if (!out)
@@ -117,6 +133,8 @@ int sardine_create(const struct sardine_options *options, sardine_cache **out)
         cache->clock_origin = options->clock ? options->clock(options->clock_ctx) : monotonic_ms();
 
         struct store_options store = {
+            .hash = entry_hash,
+            .hash_ctx = cache,
             .max_entries = options->max_entries,
             .max_bytes = options->max_bytes,
             .segment_size = options->segment_size,

@@ -3,8 +3,8 @@
  * that always holds. It knows an entry's expiry and size (entry/header.h) and nothing else of it.
  *
  * Threads. Readers take no lock: store_enter(), store_find(), read the entry, store_leave(). Between the two
- * every entry found stays as it is (but for expiry and life, which are atomic) even if it is replaced, moved or
- * evicted meanwhile. Writers hold the store's one lock: store_lock() ... store_unlock(); everything named
+ * every entry found stays as it is (but for expiry and life, which are atomic) even if it is replaced, moved
+ * or evicted meanwhile. Writers hold the store's one lock: store_lock() ... store_unlock(); everything named
  * *_locked wants it held. A writer need not enter.
  */
 #ifndef STORE_STORE_H
@@ -19,7 +19,13 @@ struct store;
 /* Is `entry` the entry for `key`? */
 typedef bool (*store_match)(const void *key, const uint8_t *entry);
 
+/* The hash of the key of `entry`: the same that the store's callers pass with that key. Reclaiming asks for
+ * it. */
+typedef uint64_t (*store_hash)(const void *ctx, const uint8_t *entry);
+
 struct store_options {
+        store_hash hash;
+        const void *hash_ctx;
         uint64_t max_entries;  /* 0: no limit */
         uint64_t max_bytes;    /* everything included; > 0 */
         uint32_t segment_size; /* power of two, or 0: chosen from max_bytes */
@@ -28,13 +34,15 @@ struct store_options {
         uint32_t hash_bits;    /* tests: keep only so many bits of every hash, to force collisions; 0: all */
 };
 
+/* 0; -EINVAL: no hash, a segment size that cannot be, or max_bytes too small for a store; -ENOMEM. */
 int store_create(const struct store_options *options, struct store **store);
 void store_destroy(struct store *store); /* the caller is alone */
 
 /* The largest entry that can be put. */
 uint32_t store_max_entry(const struct store *store);
 
-/* Reader section. Never blocks, never fails, may not nest; no registration: threads come and go. */
+/* Reader section: short, and without a call that takes the lock. Never blocks, never fails, may not nest; no
+ * registration: threads come and go. */
 void store_enter(struct store *store);
 void store_leave(struct store *store);
 
@@ -49,8 +57,8 @@ void store_unlock(struct store *store);
 /* As store_find, for a writer. */
 const uint8_t *store_find_locked(struct store *store, uint64_t hash, store_match match, const void *key);
 
-/* Copy `entry` in, in place of the key's present entry if there is one (its popularity goes on). Makes room by
- * reclaiming and evicting as needed, with bounded work; afterwards max_entries and max_bytes hold.
+/* Copy `entry` in, in place of the key's present entry if there is one (its popularity goes on). Makes room
+ * by reclaiming and evicting as needed, with bounded work; afterwards max_entries and max_bytes hold.
  * Pointers from store_find_locked() before the call are not valid after it.
  * 0: new; 1: replaced; -E2BIG: larger than store_max_entry(); -ENOMEM: the system refused. */
 int store_put_locked(struct store *store, uint64_t hash, store_match match, const void *key,
@@ -62,9 +70,9 @@ void store_refresh_locked(struct store *store, const uint8_t *entry, uint32_t ex
 /* Remove the key's entry. Returns whether there was one. */
 bool store_remove_locked(struct store *store, uint64_t hash, store_match match, const void *key);
 
-/* Visit every entry. What is there during the whole walk is seen at least once. The visitor runs inside a reader section;
- * sections are short, so that reclaiming goes on. Returns false when the visitor stopped it (by returning
- * STORE_STOP). The visitor must not call the store. */
+/* Visit every entry. What is there during the whole walk is seen at least once. The visitor runs inside a
+ * reader section; sections are short, so that reclaiming goes on. Returns false when the visitor stopped it
+ * (by returning STORE_STOP). The visitor must not call the store. */
 enum store_visit {
         STORE_GO_ON = 0,
         STORE_STOP = 1,
@@ -86,9 +94,9 @@ void store_maintain(struct store *store, uint32_t now);
 
 struct store_stats {
         uint64_t entries, max_entries;
-        uint64_t bytes, max_bytes;  /* all memory: segments in use, index, the struct itself */
-        uint64_t entry_bytes;       /* live entries */
-        uint64_t dead_bytes;        /* removed or replaced, not reclaimed */
+        uint64_t bytes, max_bytes; /* all memory: segments in use, index, the struct itself */
+        uint64_t entry_bytes;      /* live entries */
+        uint64_t dead_bytes;       /* removed or replaced, not reclaimed */
         uint64_t index_bytes;
         uint64_t evicted, expired, expunged, moved;
         bool jemalloc, huge_pages;

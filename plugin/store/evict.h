@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * What goes when there is no room. Under the store's lock. */
+#ifndef STORE_EVICT_H
+#define STORE_EVICT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct store;
+
+/* The class of segments where an entry belongs: new ones apart from those that proved useful, these by the
+ * time that they have left, so that what is in a segment dies together. */
+unsigned evict_class(const struct store *store, bool proven, uint32_t expiry, uint32_t now);
+
+/* See to it that the class's open segment has room for `stride` bytes, by reclaiming segments if need be.
+ * 0, or -ENOMEM: the system gives no memory, or a reader has been sleeping inside a section for too long. */
+int evict_make_room(struct store *store, unsigned class, uint32_t stride, uint32_t now);
+
+/* Remove one entry, out of the oldest, in place. Returns false when there is none. */
+bool evict_one(struct store *store, uint32_t now);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "entry/header.h"
+#include "store/epoch.h"
+
+static void forget_lists(struct log *log)
+{
+        for (unsigned c = 0; c < CLASSES; c++)
+                log->open[c] = NO_SEGMENT;
+        log->warm = log->cold = NO_SEGMENT;
+        log->retired_first = log->retired_last = NO_SEGMENT;
+        log->n_warm = log->n_retired = 0;
+}
+
+int log_init(struct log *log, uint64_t max_bytes, uint32_t segment_size, bool try_jemalloc, bool huge)
+{
+        *log = (struct log){.segment_size = segment_size, .unit_shift = 2};
+        forget_lists(log);
+        log->segment_shift = (unsigned)__builtin_ctz(segment_size);
+        while (max_bytes >> log->unit_shift > UINT32_MAX - BLOCK_SIZE)
+                log->unit_shift++;
+        log->blocks_limit = (uint32_t)((max_bytes + BLOCK_SIZE - 1) >> BLOCK_SHIFT);
+        log->segments_limit = log->blocks_limit << (BLOCK_SHIFT - log->segment_shift);
+        log->blocks = calloc(log->blocks_limit, sizeof *log->blocks);
+        log->segments = calloc(log->segments_limit, sizeof *log->segments);
+        if (!log->blocks || !log->segments) {
+                free(log->blocks);
+                free(log->segments);
+                return -ENOMEM;
+        }
+        memory_init(&log->memory, try_jemalloc, huge);
+        return 0;
+}
+
+size_t log_overhead(const struct log *log)
+{
+        return log->blocks_limit * sizeof *log->blocks + log->segments_limit * sizeof *log->segments;
+}
+
+static void free_blocks(struct log *log)
+{
+        for (uint32_t b = 0; b < log->n_blocks; b++) {
+                memory_block_free(&log->memory, log->blocks[b]);
+                atomic_store_explicit(&log->blocks[b], NULL, memory_order_relaxed);
+        }
+}
+
+void log_fini(struct log *log)
+{
+        free_blocks(log);
+        memory_fini(&log->memory);
+        free(log->blocks);
+        free(log->segments);
+}
+
+void log_reset(struct log *log)
+{
+        free_blocks(log);
+        memset(log->segments, 0, sizeof *log->segments * log->segments_limit);
+        forget_lists(log);
+        log->n_blocks = 0;
+        log->charged = log->touched = log->used = log->live = 0;
+}
+
+static uint8_t *segment_base(const struct log *log, uint32_t segment)
+{
+        return (uint8_t *)log_at(log, log_location(log, segment, 0));
+}
+
+static void push(struct log *log, uint32_t *list, uint32_t segment)
+{
+        log->segments[segment].next = *list;
+        *list = segment;
+}
+
+static uint32_t pop(struct log *log, uint32_t *list)
+{
+        uint32_t segment = *list;
+        *list = log->segments[segment].next;
+        return segment;
+}
+
+/* One block more. With huge pages the first touch takes all of it, so all of it counts at once; the last one,
+ * if the budget does not allow all of it, goes without. */
+static bool add_block(struct log *log, uint64_t budget)
+{
+        if (log->n_blocks == log->blocks_limit || budget < log->segment_size)
+                return false;
+        bool huge = log->memory.huge && budget >= BLOCK_SIZE;
+        uint8_t *block = memory_block(&log->memory, huge);
+        if (!block)
+                return false;
+        uint32_t per_block = BLOCK_SIZE >> log->segment_shift;
+        uint32_t first = log->n_blocks * per_block;
+        atomic_store_explicit(&log->blocks[log->n_blocks++], block, memory_order_release);
+        for (uint32_t s = first + per_block; s-- > first;) {
+                log->segments[s].state = SEGMENT_FREE;
+                if (huge) {
+                        log->segments[s].touched = log->segment_size;
+                        push(log, &log->warm, s);
+                } else {
+                        push(log, &log->cold, s);
+                }
+        }
+        if (huge) {
+                log->n_warm += per_block;
+                log->charged += BLOCK_SIZE;
+                log->touched += BLOCK_SIZE;
+        }
+        return true;
+}
+
+bool log_open(struct log *log, unsigned class, uint64_t budget)
+{
+        if (log->warm == NO_SEGMENT && log->cold == NO_SEGMENT && !add_block(log, budget))
+                return false;
+        uint32_t s;
+        if (log->warm != NO_SEGMENT) {
+                s = pop(log, &log->warm);
+                log->n_warm--;
+        } else if (budget >= log->segment_size) {
+                s = pop(log, &log->cold);
+                log->charged += log->segment_size;
+        } else {
+                return false;
+        }
+        struct segment *segment = &log->segments[s];
+        segment->state = SEGMENT_OPEN;
+        segment->class = (uint8_t) class;
+        segment->stamp = ++log->stamp;
+        segment->used = segment->live = segment->max_expiry = 0;
+        log->open[class] = s;
+        return true;
+}
+
+static void retire(struct log *log, uint32_t s)
+{
+        struct segment *segment = &log->segments[s];
+        log->used -= segment->used;
+        segment->state = SEGMENT_RETIRED;
+        segment->stamp = epoch_retire();
+        segment->next = NO_SEGMENT;
+        if (log->retired_last == NO_SEGMENT)
+                log->retired_first = s;
+        else
+                log->segments[log->retired_last].next = s;
+        log->retired_last = s;
+        log->n_retired++;
+}
+
+void log_poll(struct log *log)
+{
+        if (log->retired_first == NO_SEGMENT)
+                return;
+        uint64_t horizon = epoch_horizon();
+        while (log->retired_first != NO_SEGMENT && log->segments[log->retired_first].stamp < horizon) {
+                uint32_t s = pop(log, &log->retired_first);
+                log->n_retired--;
+                log->segments[s].state = SEGMENT_FREE;
+                push(log, &log->warm, s);
+                log->n_warm++;
+        }
+        if (log->retired_first == NO_SEGMENT)
+                log->retired_last = NO_SEGMENT;
+}
+
+void log_seal(struct log *log, unsigned class)
+{
+        uint32_t s = log->open[class];
+        if (s == NO_SEGMENT)
+                return;
+        log->open[class] = NO_SEGMENT;
+        log->segments[s].state = SEGMENT_SEALED;
+        if (log->segments[s].live == 0)
+                retire(log, s);
+}
+
+uint32_t log_append(struct log *log, unsigned class, const uint8_t *entry)
+{
+        uint32_t s = log->open[class];
+        struct segment *segment = &log->segments[s];
+        uint32_t size = entry_size(entry), stride = log_stride(log, size), offset = segment->used;
+        memcpy(segment_base(log, s) + offset, entry, size);
+        segment->used += stride;
+        segment->live += stride;
+        log->used += stride;
+        log->live += stride;
+        if (segment->max_expiry < entry_expiry(entry))
+                segment->max_expiry = entry_expiry(entry);
+        uint32_t touched = (segment->used + PAGE - 1) & ~(uint32_t)(PAGE - 1);
+        if (touched > segment->touched) {
+                log->touched += touched - segment->touched;
+                segment->touched = touched;
+        }
+        return log_location(log, s, offset);
+}
+
+void log_kill(struct log *log, uint32_t location)
+{
+        uint32_t s = log_segment_of(log, location);
+        struct segment *segment = &log->segments[s];
+        uint32_t stride = log_stride(log, entry_size(log_at(log, location)));
+        segment->live -= stride;
+        log->live -= stride;
+        if (segment->live == 0 && segment->state == SEGMENT_SEALED)
+                retire(log, s);
+}
+
+void log_kill_all(struct log *log)
+{
+        for (unsigned c = 0; c < CLASSES; c++)
+                log->open[c] = NO_SEGMENT;
+        for (uint32_t s = 0; s < log->segments_limit; s++) {
+                struct segment *segment = &log->segments[s];
+                if (segment->state != SEGMENT_OPEN && segment->state != SEGMENT_SEALED)
+                        continue;
+                segment->live = 0;
+                retire(log, s);
+        }
+        log->live = 0;
+}
+
+bool log_release(struct log *log)
+{
+        if (log->warm == NO_SEGMENT)
+                return false;
+        uint32_t s = pop(log, &log->warm);
+        log->n_warm--;
+        memory_discard(segment_base(log, s), log->segment_size);
+        log->charged -= log->segment_size;
+        log->touched -= log->segments[s].touched;
+        log->segments[s].touched = 0;
+        push(log, &log->cold, s);
+        return true;
+}

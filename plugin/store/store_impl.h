@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ * The store from inside. */
+#ifndef STORE_STORE_IMPL_H
+#define STORE_STORE_IMPL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "entry/header.h"
+#include "store/index.h"
+#include "store/log.h"
+#include "store/store.h"
+
+/* How long to wait at most for readers to leave: 20 ms. */
+enum {
+        EPOCH_WAITS = 400,
+        EPOCH_WAIT_NS = 50000,
+};
+
+struct store {
+        /* What readers use, constant but for the atomics in the index. */
+        struct index index;
+        struct log log;
+        struct store_options options;
+        uint64_t hash_mask;
+
+        /* All below: under the lock. */
+        _Alignas(64) pthread_mutex_t lock;
+        size_t fixed; /* bytes of this struct and the tables; constant */
+        uint64_t entries;
+        uint64_t evicted, expired, expunged, moved;
+        unsigned classes; /* open segments at most; constant */
+        unsigned reserve; /* segments to have free beyond the next one; constant */
+        struct {          /* evict_one: where it goes on */
+                uint32_t segment;
+                uint32_t offset;
+                uint64_t stamp;
+        } cursor;
+};
+
+static inline uint32_t store_fold(const struct store *store, uint64_t hash)
+{
+        return (uint32_t)((hash & store->hash_mask) >> (64 - HASH_BITS));
+}
+
+/* Bytes that may still be taken from the system. */
+static inline uint64_t store_budget(const struct store *store)
+{
+        uint64_t bytes = store->fixed + index_bytes(&store->index) + store->log.charged;
+        return bytes < store->options.max_bytes ? store->options.max_bytes - bytes : 0;
+}
+
+/* Is there any use for it, fresh or stale? */
+static inline bool store_wants(const struct store *store, const uint8_t *entry, uint32_t now)
+{
+        uint32_t expiry = entry_expiry(entry), window = store->options.stale_window;
+        return expiry > now || (window > 0 && now - expiry <= window);
+}
+
+/* The entry that this slot points at goes. */
+static inline void store_drop(struct store *store, slot_t *slot)
+{
+        uint32_t location = slot_location(slot_get(slot));
+        slot_set(slot, 0);
+        log_kill(&store->log, location);
+        store->entries--;
+}
+
+#endif

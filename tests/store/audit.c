@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdlib.h>
+
+#include "store/audit.h"
+#include "store/store_impl.h"
+
+static bool in_use(const struct segment *segment)
+{
+        return segment->state == SEGMENT_OPEN || segment->state == SEGMENT_SEALED;
+}
+
+static uint32_t list_length(const struct log *log, uint32_t from, uint8_t state, bool warm)
+{
+        uint32_t n = 0;
+        for (uint32_t s = from; s != NO_SEGMENT; s = log->segments[s].next, n++) {
+                assert_int_equal(log->segments[s].state, state);
+                if (state == SEGMENT_FREE && !warm)
+                        assert_int_equal(log->segments[s].touched, 0);
+        }
+        return n;
+}
+
+static void audit_index(struct store *store, uint32_t *live)
+{
+        const struct log *log = &store->log;
+        uint64_t size = index_size(&store->index), entries = 0;
+        assert_true(size >= BUCKETS_MIN && size <= store->index.limit);
+        for (uint64_t b = 0; b < size; b++)
+                for (unsigned i = 0; i < SLOTS; i++) {
+                        slot_t *slot = &store->index.buckets[b].slot[i];
+                        uint64_t value = slot_get(slot);
+                        if (slot_location(value) == 0) {
+                                assert_int_equal(value, 0);
+                                continue;
+                        }
+                        entries++;
+                        uint32_t s = log_segment_of(log, slot_location(value));
+                        assert_true(s < log->segments_limit && in_use(&log->segments[s]));
+                        const uint8_t *entry = log_at(log, slot_location(value));
+                        uint32_t hash = slot_hash(value);
+                        assert_int_equal(
+                            hash, store_fold(store, store->options.hash(store->options.hash_ctx, entry)));
+                        assert_true(index_address(hash, size) == b ||
+                                    index_address(index_mix(hash), size) == b);
+                        /* Nothing else points there. */
+                        assert_ptr_equal(index_slot_of(&store->index, hash, slot_location(value)), slot);
+                        live[s] += log_stride(log, entry_size(entry));
+                }
+        assert_int_equal(entries, store->entries);
+}
+
+void audit(struct store *store)
+{
+        const struct log *log = &store->log;
+        uint32_t *live = calloc(log->segments_limit, sizeof *live);
+        audit_index(store, live);
+        uint64_t used_sum = 0, live_sum = 0, touched = 0;
+        uint32_t free_segments = 0, retired = 0;
+        for (uint32_t s = 0; s < log->segments_limit; s++) {
+                const struct segment *segment = &log->segments[s];
+                touched += segment->touched;
+                free_segments += segment->state == SEGMENT_FREE;
+                retired += segment->state == SEGMENT_RETIRED;
+                if (!in_use(segment)) {
+                        assert_int_equal(live[s], 0);
+                        continue;
+                }
+                assert_int_equal(segment->live, live[s]);
+                assert_true(segment->used <= log->segment_size && segment->used <= segment->touched);
+                assert_true(segment->state == SEGMENT_OPEN || segment->live > 0);
+                assert_int_equal(segment->state == SEGMENT_OPEN, log->open[segment->class] == s);
+                used_sum += segment->used;
+                live_sum += segment->live;
+        }
+        assert_int_equal(used_sum, log->used);
+        assert_int_equal(live_sum, log->live);
+        assert_int_equal(touched, log->touched);
+        uint32_t warm = list_length(log, log->warm, SEGMENT_FREE, true);
+        uint32_t cold = list_length(log, log->cold, SEGMENT_FREE, false);
+        assert_int_equal(warm, log->n_warm);
+        assert_int_equal(warm + cold, free_segments);
+        assert_int_equal(list_length(log, log->retired_first, SEGMENT_RETIRED, true), log->n_retired);
+        assert_int_equal(retired, log->n_retired);
+        /* All that is not cold is charged, and the budget allows it. */
+        uint32_t there = log->n_blocks << (BLOCK_SHIFT - log->segment_shift);
+        assert_int_equal(log->charged, (uint64_t)(there - cold) * log->segment_size);
+        assert_true(log->touched <= log->charged);
+        assert_true(store->fixed + index_bytes(&store->index) + log->charged <= store->options.max_bytes);
+        if (store->options.max_entries)
+                assert_true(store->entries <= store->options.max_entries);
+        free(live);
+}

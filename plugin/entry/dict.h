@@ -9,21 +9,36 @@
 #include <stdint.h>
 
 enum {
-        DICT_FIRST = 0x40,
+        DICT_FIRST = 0x40, /* endings */
+        DICT_LABELS = 0x80,
         DICT_LAST = 0xbf,
+        DICT_WIRE_MAX = 31,
 };
 
+/* One cache line holds two. */
 struct dict_item {
-        const uint8_t *wire; /* length-prefixed labels; an ending includes the root label */
-        uint8_t len;
-        bool ending;
+        uint8_t len;                 /* 0: the code is not given out */
+        uint8_t wire[DICT_WIRE_MAX]; /* length-prefixed labels; an ending includes the root label */
 };
 
-/* The item of a code, or NULL for a code that is not given out. */
-const struct dict_item *dict_item(uint8_t code);
+extern const struct dict_item dict_items[DICT_LAST - DICT_FIRST + 1];
+
+/* The item of a code in DICT_FIRST..DICT_LAST. */
+static inline const struct dict_item *dict_item(uint8_t code)
+{
+        return &dict_items[code - DICT_FIRST];
+}
+
+static inline bool dict_is_ending(uint8_t code)
+{
+        return code < DICT_LABELS;
+}
 
 /* The code for what starts at the label boundary `name` (`left` bytes to the end of the name, root included):
  * an ending only if it is all that is left, else a label. Bytes must be equal to the letter. 0: none. */
 uint8_t dict_find(const uint8_t *name, size_t left);
+
+/* The longest ending that is the end of this ending ("co.uk": "uk"), or 0. */
+uint8_t dict_shorter(uint8_t ending);
 
 #endif

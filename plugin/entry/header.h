@@ -17,7 +17,10 @@ enum {
         ENTRY_AT_FLAGS = 6,
         ENTRY_AT_TYPE = 7,
         ENTRY_HEADER = 8,
-        /* An encoded entry never needs more: the largest message, names at worst expanded in rdata. */
+        ENTRY_SIZE32 = 4, /* more header, when the size byte is 0 */
+        ENTRY_SIZE_BYTE_MAX = 255 * ENTRY_ALIGN,
+        /* No honest message needs more. One that does (names by the thousand that begin past what a reference
+         * reaches) is not encoded. */
         ENTRY_MAX = 1 << 18,
 };
 
@@ -62,7 +65,8 @@ static inline uint32_t entry_expiry(const uint8_t *entry)
 
 static inline void entry_set_expiry(uint8_t *entry, uint32_t second)
 {
-        atomic_store_explicit((_Atomic uint32_t *)(void *)(entry + ENTRY_AT_EXPIRY), second, memory_order_relaxed);
+        atomic_store_explicit((_Atomic uint32_t *)(void *)(entry + ENTRY_AT_EXPIRY), second,
+                              memory_order_relaxed);
 }
 
 static inline uint8_t entry_life_code(const uint8_t *entry)

@@ -37,8 +37,8 @@ static inline const uint8_t *entry_key_name(const struct entry_key *key, size_t 
 }
 
 /* `name` is a valid uncompressed name in any case, `extra` at most 255 bytes. No ECS. */
-void entry_key_init(struct entry_key *key, const uint8_t *name, size_t name_len, uint16_t qtype, bool rd, bool cd,
-                    const uint8_t *extra, size_t extra_len);
+void entry_key_init(struct entry_key *key, const uint8_t *name, size_t name_len, uint16_t qtype, bool rd,
+                    bool cd, const uint8_t *extra, size_t extra_len);
 
 /* Network codes, see LAYOUT.md. */
 static inline uint8_t network_code(uint8_t family, uint8_t prefix)
@@ -52,6 +52,11 @@ static inline uint8_t network_family(uint8_t code)
 static inline uint8_t network_prefix(uint8_t code)
 {
         return code >= 64 ? code - 64 : code;
+}
+/* Bytes of the address that the prefix needs. */
+static inline size_t network_bytes(uint8_t code)
+{
+        return (network_prefix(code) + 7u) / 8u;
 }
 
 /* Make it the key of the variant for addr/prefix (replacing any network set before). */

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT
+ * ENTRY_LAYOUT: see key.h. */
+#include "entry/key.h"
+
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "entry/header.h"
+#include "entry/stored.h"
+#include "wire/bytes.h"
+#include "wire/name.h"
+
+void entry_key_init(struct entry_key *key, const uint8_t *name, size_t name_len, uint16_t qtype, bool rd,
+                    bool cd, const uint8_t *extra, size_t extra_len)
+{
+        put_be16(key->bytes + KEY_AT_TYPE, qtype);
+        key->bytes[KEY_AT_FLAGS] = (uint8_t)((rd ? ENTRY_RD : 0) | (cd ? ENTRY_CD : 0));
+        key->bytes[KEY_AT_NAME_LEN] = (uint8_t)name_len;
+        key->bytes[KEY_AT_EXTRA_LEN] = (uint8_t)extra_len;
+        key->bytes[KEY_AT_ECS] = KEY_NO_ECS;
+        wire_name_fold(key->bytes + KEY_AT_NAME, name, name_len);
+        if (extra_len > 0)
+                memcpy(key->bytes + KEY_AT_NAME + name_len, extra, extra_len);
+        key->len = (uint16_t)(KEY_AT_NAME + name_len + extra_len);
+}
+
+/* Where the network's address begins: after the name and extra. */
+static size_t network_at(const struct entry_key *key)
+{
+        return KEY_AT_NAME + (size_t)key->bytes[KEY_AT_NAME_LEN] + key->bytes[KEY_AT_EXTRA_LEN];
+}
+
+void entry_key_set_network(struct entry_key *key, uint8_t code, const uint8_t addr[16])
+{
+        uint8_t masked[16];
+        memcpy(masked, addr, sizeof masked);
+        wire_ecs_mask(masked, network_prefix(code));
+        size_t at = network_at(key);
+        key->bytes[KEY_AT_ECS] = code;
+        memcpy(key->bytes + at, masked, network_bytes(code));
+        key->len = (uint16_t)(at + network_bytes(code));
+}
+
+void entry_key_clear_network(struct entry_key *key)
+{
+        key->bytes[KEY_AT_ECS] = KEY_NO_ECS;
+        key->len = (uint16_t)network_at(key);
+}
+
+static bool is_folded(const uint8_t *p, size_t len)
+{
+        for (size_t i = 0; i < len; i++) {
+                if (p[i] != wire_fold(p[i]))
+                        return false;
+        }
+        return true;
+}
+
+static bool network_check(uint8_t code, const uint8_t *addr, size_t len)
+{
+        if (code == KEY_NO_ECS)
+                return len == 0;
+        unsigned prefix = network_prefix(code);
+        if (prefix > (network_family(code) == ECS_IPV6 ? 128 : 32) || len != network_bytes(code))
+                return false;
+        uint8_t masked[16] = {0};
+        memcpy(masked, addr, len);
+        wire_ecs_mask(masked, prefix);
+        return memcmp(masked, addr, len) == 0;
+}
+
+bool entry_key_check(const uint8_t *bytes, size_t len)
+{
+        if (len <= KEY_AT_NAME || len > KEY_MAX)
+                return false;
+        size_t name_len = bytes[KEY_AT_NAME_LEN];
+        const uint8_t *name = bytes + KEY_AT_NAME;
+        if ((bytes[KEY_AT_FLAGS] & ~(ENTRY_RD | ENTRY_CD)) != 0 || name_len == 0 ||
+            wire_name_length(name, bytes + len) != name_len || !is_folded(name, name_len))
+                return false;
+        size_t at = KEY_AT_NAME + name_len + bytes[KEY_AT_EXTRA_LEN];
+        return at <= len && network_check(bytes[KEY_AT_ECS], bytes + at, len - at);
+}
+
+uint64_t entry_key_hash(const struct entry_key *key, const uint8_t *secret, size_t secret_len)
+{
+        return XXH3_64bits_withSecret(key->bytes, key->len, secret, secret_len);
+}
+
+/* For the few bytes of a label: no call. */
+static inline bool same_bytes(const uint8_t *a, const uint8_t *b, size_t len)
+{
+        uint64_t x, y;
+        uint32_t v, w;
+        if (len >= sizeof x) {
+                for (size_t i = 0; i + sizeof x < len; i += sizeof x) {
+                        memcpy(&x, a + i, sizeof x);
+                        memcpy(&y, b + i, sizeof y);
+                        if (x != y)
+                                return false;
+                }
+                memcpy(&x, a + len - sizeof x, sizeof x);
+                memcpy(&y, b + len - sizeof y, sizeof y);
+                return x == y;
+        }
+        if (len >= sizeof v) {
+                memcpy(&v, a, sizeof v);
+                memcpy(&w, b, sizeof w);
+                if (v != w)
+                        return false;
+                memcpy(&v, a + len - sizeof v, sizeof v);
+                memcpy(&w, b + len - sizeof w, sizeof w);
+                return v == w;
+        }
+        for (size_t i = 0; i < len; i++) {
+                if (a[i] != b[i])
+                        return false;
+        }
+        return true;
+}
+
+/* Does the stored name of a question say `name`? */
+static bool same_name(const uint8_t *stored, const uint8_t *name, size_t len)
+{
+        const uint8_t *end = name + len;
+        for (;;) {
+                uint8_t byte = *stored;
+                if (stored_is_label(byte)) {
+                        if (byte != *name)
+                                return false;
+                        if (byte == 0)
+                                return true;
+                        if (!same_bytes(stored + 1, name + 1, byte))
+                                return false;
+                        stored += byte + 1u;
+                        name += byte + 1u;
+                } else {
+                        const struct dict_item *item = dict_item(byte);
+                        if (item->len > end - name || !same_bytes(item->wire, name, item->len))
+                                return false;
+                        if (dict_is_ending(byte))
+                                return true;
+                        stored++;
+                        name += item->len;
+                }
+        }
+}
+
+/* The parts of the key that the ext byte announces; what it does not announce is absent. Moves on to the
+ * name. */
+static bool same_ext(const struct entry_key *key, const uint8_t **p)
+{
+        const uint8_t *at = *p;
+        uint8_t ext = *at++;
+        size_t extra_len = key->bytes[KEY_AT_EXTRA_LEN];
+        uint8_t code = key->bytes[KEY_AT_ECS];
+        const uint8_t *extra = key->bytes + KEY_AT_NAME + key->bytes[KEY_AT_NAME_LEN];
+
+        if (ext & EXT_RCODE)
+                at++;
+        if ((extra_len != 0) != ((ext & EXT_EXTRA) != 0) || (code != KEY_NO_ECS) != ((ext & EXT_ECS) != 0))
+                return false;
+        if (ext & EXT_EXTRA) {
+                if (*at != extra_len || memcmp(at + 1, extra, extra_len) != 0)
+                        return false;
+                at += 1 + extra_len;
+        }
+        if (ext & EXT_ECS) {
+                size_t len = network_bytes(code);
+                if (*at != code || memcmp(at + 1, extra + extra_len, len) != 0)
+                        return false;
+                at += 1 + len;
+        }
+        *p = at;
+        return true;
+}
+
+bool entry_key_match(const void *opaque, const uint8_t *entry)
+{
+        const struct entry_key *key = opaque;
+        uint16_t qtype = get_be16(key->bytes + KEY_AT_TYPE);
+        uint8_t flags = entry[ENTRY_AT_FLAGS];
+        const uint8_t *p = entry + ENTRY_HEADER;
+
+        if (entry[ENTRY_AT_TYPE] != (qtype < 256 ? qtype : 0) ||
+            (flags & (ENTRY_RD | ENTRY_CD)) != key->bytes[KEY_AT_FLAGS])
+                return false;
+        if (entry[ENTRY_AT_SIZE] == 0)
+                p += ENTRY_SIZE32;
+        if (entry[ENTRY_AT_TYPE] == 0) {
+                if (get_be16(p) != qtype)
+                        return false;
+                p += 2;
+        }
+        if (flags & ENTRY_EXT) {
+                if (!same_ext(key, &p))
+                        return false;
+        } else if (key->bytes[KEY_AT_EXTRA_LEN] != 0 || key->bytes[KEY_AT_ECS] != KEY_NO_ECS) {
+                return false;
+        }
+        return same_name(p, key->bytes + KEY_AT_NAME, key->bytes[KEY_AT_NAME_LEN]);
+}

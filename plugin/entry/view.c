@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ * ENTRY_LAYOUT: see view.h. */
+#include "entry/view.h"
+
+#include <string.h>
+
+#include "entry/header.h"
+#include "entry/key.h"
+#include "entry/stored.h"
+#include "wire/bytes.h"
+
+/* What the ext byte announces, before and after the name. */
+static const uint8_t *view_ext_key(struct entry_view *view, const uint8_t *p)
+{
+        view->ext = *p++;
+        if (view->ext & EXT_RCODE)
+                view->rcode = *p++;
+        if (view->ext & EXT_EXTRA) {
+                view->extra_len = *p++;
+                view->extra = p;
+                p += view->extra_len;
+        }
+        if (view->ext & EXT_ECS) {
+                uint8_t code = *p++;
+                view->ecs.family = network_family(code);
+                view->ecs.source = view->ecs.scope = network_prefix(code);
+                memcpy(view->ecs.addr, p, network_bytes(code));
+                p += network_bytes(code);
+        }
+        return p;
+}
+
+static const uint8_t *view_ext_answer(struct entry_view *view, const uint8_t *p)
+{
+        if (view->ext & EXT_SCOPES) {
+                uint8_t count = *p++;
+                view->scopes_count = count & SCOPES_MAX;
+                view->scopes = p;
+                p += view->scopes_count;
+                if (count & SCOPES_NO_ANSWER) {
+                        view->no_answer = true;
+                        return NULL;
+                }
+        }
+        if (view->ext & EXT_EDE) {
+                view->ede_count = *p++;
+                view->ede = p;
+                for (unsigned i = 0; i < view->ede_count; i++) {
+                        p += 2;
+                        uint32_t text = varint_get(&p);
+                        p += text;
+                }
+        }
+        return p;
+}
+
+void entry_view_init(struct entry_view *view, const uint8_t *entry)
+{
+        const uint8_t *p = entry + ENTRY_HEADER;
+        *view = (struct entry_view){
+            .entry = entry,
+            .size = entry_size(entry),
+            .qtype = entry[ENTRY_AT_TYPE],
+            .flags = entry[ENTRY_AT_FLAGS],
+        };
+        if (entry[ENTRY_AT_SIZE] == 0)
+                p += ENTRY_SIZE32;
+        if (view->qtype == 0) {
+                view->qtype = get_be16(p);
+                p += 2;
+        }
+        if (view->flags & ENTRY_EXT)
+                p = view_ext_key(view, p);
+        view->name = p;
+        p = stored_name_skip(p);
+        view->body = view->flags & ENTRY_EXT ? view_ext_answer(view, p) : p;
+}
+
+size_t entry_view_qname(const struct entry_view *view, uint8_t name[255])
+{
+        return stored_name_expand(view->entry, view->name, name);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The reference workload through the public functions: fill with `entries` answers (look up, miss, insert),
+ * then look up random ones. Wire bytes in, wire bytes out.
+ */
+#include "bench.h"
+#include "workload.h"
+
+#include <sardine.h>
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH    256
+#define TTL      86400
+#define LOOKUPS  4000000 /* at most, in a pass */
+#define SAMPLES  1000000 /* lookups timed one by one, at most */
+#define CHECKED  20000   /* replies compared with what the upstream said, at most */
+#define BUF_SIZE 4096
+
+static const struct bench_option options[] = {
+    {"entries", 1000000, "answers to fill in"},
+    {"threads", 2, "threads of the second lookup pass"},
+    {"budget", 0, "the cache's byte budget; 0: none but the entries"},
+    {"seed", 1, "of the question list and the order of lookups"},
+    {0},
+};
+
+static sardine_cache *cache;
+static uint64_t entries, seed;
+
+/* Queries of random entries, packed: a length byte, the query. */
+static uint8_t *list;
+static size_t list_size;
+static uint64_t n_lookups;
+
+static double share(uint64_t part, uint64_t of)
+{
+        return (double)part / (double)of;
+}
+
+static int look_up(const uint8_t *query, size_t len, uint8_t *buf, size_t *reply_len,
+                   struct sardine_token *token)
+{
+        struct sardine_query q = {.sz = sizeof q, .packet = query, .len = len};
+        struct sardine_answer a = {.sz = sizeof a, .buf = buf, .cap = BUF_SIZE, .token = token};
+        int outcome = sardine_lookup(cache, &q, &a);
+        *reply_len = a.len;
+        return outcome;
+}
+
+/* Questions and answers are made a batch at a time, outside the clock and in memory that was touched before,
+ * so neither their cost nor their bytes are counted. */
+static double fill(void)
+{
+        static uint8_t query[BATCH][WORKLOAD_QUERY_MAX], response[BATCH][WORKLOAD_RESPONSE_MAX],
+            buf[BUF_SIZE];
+        static size_t query_len[BATCH], response_len[BATCH];
+        static struct sardine_token token;
+        memset(query, 1, sizeof query);
+        memset(response, 1, sizeof response);
+        memset(buf, 1, sizeof buf);
+        memset(&token, 1, sizeof token);
+
+        int64_t allocations = bench_allocations();
+        uint64_t rss = bench_rss(), elapsed = 0;
+        struct sardine_options opt;
+        sardine_options_init(&opt, sizeof opt);
+        opt.max_entries = entries;
+        opt.max_bytes = (uint64_t)bench_option("budget");
+        int err = sardine_create(&opt, &cache);
+        if (err)
+                bench_die("sardine_create: %s", sardine_strerror(err));
+        for (uint64_t done = 0; done < entries;) {
+                unsigned n = entries - done < BATCH ? (unsigned)(entries - done) : BATCH;
+                for (unsigned k = 0; k < n; k++) {
+                        query_len[k] = workload_query(seed, done + k, query[k]);
+                        response_len[k] = workload_response(query[k], query_len[k], TTL, false, response[k]);
+                }
+                unsigned stored = 0;
+                uint64_t start = bench_now();
+                for (unsigned k = 0; k < n; k++) {
+                        size_t len;
+                        if (look_up(query[k], query_len[k], buf, &len, &token) == SARDINE_MISS)
+                                stored += sardine_insert(cache, &token, response[k], response_len[k], NULL,
+                                                         NULL) == SARDINE_STORED;
+                }
+                elapsed += bench_now() - start;
+                if (stored != n)
+                        bench_die("%u of %u answers were not new or not stored", n - stored, n);
+                done += n;
+                if (done % (BATCH * 64) == 0)
+                        bench_progress("fill", done, entries);
+        }
+        bench_progress("fill", 1, 1);
+
+        uint64_t grown = bench_rss() - rss;
+        allocations = bench_allocations() - allocations;
+        struct sardine_stats stats = {.sz = sizeof stats};
+        sardine_stats_get(cache, &stats);
+        if (stats.entries != entries && !bench_option("budget"))
+                bench_die("%llu of %llu entries are there", (unsigned long long)stats.entries,
+                          (unsigned long long)entries);
+        bench_report("entries", "1", (double)stats.entries);
+        bench_report("bytes_per_entry_rss", "byte", share(grown, stats.entries));
+        bench_report("bytes_per_entry_accounted", "byte", share(stats.bytes, stats.entries));
+        if (bench_allocations() >= 0)
+                bench_report("allocs_per_entry", "1", share((uint64_t)allocations, stats.entries));
+        bench_report("insert_per_s", "1/s", share(entries, elapsed) * 1e9);
+        return (double)grown;
+}
+
+static void make_list(void)
+{
+        n_lookups = 2 * entries < LOOKUPS ? 2 * entries : LOOKUPS;
+        list_size = n_lookups * (WORKLOAD_QUERY_MAX + 1);
+        list = bench_map(list_size, false);
+        uint8_t *at = list;
+        for (uint64_t k = 0; k < n_lookups; k++) {
+                uint64_t r = workload_mix(seed ^ workload_mix(k));
+                uint64_t i = (uint64_t)((unsigned __int128)r * entries >> 64);
+                at[0] = (uint8_t)workload_query(seed, i, at + 1);
+                at += 1 + at[0];
+                if (k % 65536 == 0)
+                        bench_progress("make queries", k, n_lookups + 1);
+        }
+}
+
+/* The reply must be what the upstream said, but for a lower TTL. With a budget some entries may be gone. */
+static void check_replies(void)
+{
+        static uint8_t expected[WORKLOAD_RESPONSE_MAX], buf[BUF_SIZE];
+        const uint8_t *query = list;
+        uint64_t hits = 0, n = n_lookups < CHECKED ? n_lookups : CHECKED;
+        for (uint64_t k = 0; k < n; k++, query += 1 + query[0]) {
+                size_t len, want = workload_response(query + 1, query[0], TTL, false, expected);
+                int outcome = look_up(query + 1, query[0], buf, &len, NULL);
+                if (outcome == SARDINE_MISS && bench_option("budget"))
+                        continue;
+                if (outcome != SARDINE_HIT || len != want)
+                        bench_die("lookup: outcome %d, %zu bytes where the upstream sent %zu", outcome, len,
+                                  want);
+                hits++;
+                size_t at = workload_question_end(buf, len);
+                for (unsigned record = 0; record < expected[7]; record++) {
+                        memcpy(expected + at + 6, buf + at + 6, 4);
+                        at += 12u + (unsigned)(expected[at + 10] << 8 | expected[at + 11]);
+                }
+                if (memcmp(buf, expected, at))
+                        bench_die("a reply differs from what the upstream sent");
+        }
+        bench_report("hit_ratio", "1", share(hits, n));
+}
+
+struct pass {
+        pthread_t thread;
+        pthread_barrier_t *start;
+        uint64_t skip; /* so many lookups from the start of the list */
+        uint64_t elapsed;
+};
+
+static void *lookup_pass(void *arg)
+{
+        struct pass *pass = arg;
+        uint8_t *buf = malloc(BUF_SIZE);
+        const uint8_t *query = list, *first;
+        size_t len;
+        for (uint64_t k = 0; k < pass->skip; k++)
+                query += 1 + query[0];
+        first = query;
+        pthread_barrier_wait(pass->start);
+        uint64_t start = bench_now();
+        for (uint64_t k = pass->skip; k < n_lookups; k++, query += 1 + query[0])
+                look_up(query + 1, query[0], buf, &len, NULL);
+        for (query = list; query < first; query += 1 + query[0])
+                look_up(query + 1, query[0], buf, &len, NULL);
+        pass->elapsed = bench_now() - start;
+        free(buf);
+        return NULL;
+}
+
+/* All threads go through the whole list, each from a place of its own. Lookups a second of all together. */
+static double lookup_rate(unsigned threads)
+{
+        struct pass *pass = calloc(threads, sizeof *pass);
+        pthread_barrier_t start;
+        double rate = 0;
+        pthread_barrier_init(&start, NULL, threads);
+        for (unsigned t = 0; t < threads; t++) {
+                pass[t] = (struct pass){.start = &start, .skip = n_lookups / threads * t};
+                if (pthread_create(&pass[t].thread, NULL, lookup_pass, &pass[t]))
+                        bench_die("cannot start %u threads", threads);
+        }
+        for (unsigned t = 0; t < threads; t++) {
+                pthread_join(pass[t].thread, NULL);
+                rate += share(n_lookups, pass[t].elapsed) * 1e9;
+        }
+        pthread_barrier_destroy(&start);
+        free(pass);
+        return rate;
+}
+
+static int by_value(const void *a, const void *b)
+{
+        uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+        return x < y ? -1 : x > y;
+}
+
+/* Each lookup between two readings of the clock; the median cost of two readings with nothing between them is
+ * taken off. */
+static void report_percentiles(void)
+{
+        static uint8_t buf[BUF_SIZE];
+        const uint8_t *query = list;
+        uint64_t n = n_lookups < SAMPLES ? n_lookups : SAMPLES;
+        uint32_t *sample = calloc(n, sizeof *sample);
+        for (uint64_t k = 0; k < n; k++) {
+                uint64_t start = bench_now();
+                sample[k] = (uint32_t)(bench_now() - start);
+        }
+        qsort(sample, n, sizeof *sample, by_value);
+        double clock = sample[n / 2];
+        for (uint64_t k = 0; k < n; k++, query += 1 + query[0]) {
+                size_t len;
+                uint64_t start = bench_now();
+                look_up(query + 1, query[0], buf, &len, NULL);
+                sample[k] = (uint32_t)(bench_now() - start);
+        }
+        qsort(sample, n, sizeof *sample, by_value);
+        bench_report("lookup_ns_p50", "ns", fmax(0, sample[n / 2] - clock));
+        bench_report("lookup_ns_p99", "ns", fmax(0, sample[n * 99 / 100] - clock));
+        free(sample);
+}
+
+static void seed_run(void)
+{
+        unsigned threads = (unsigned)bench_option("threads");
+        entries = (uint64_t)bench_option("entries");
+        seed = (uint64_t)bench_option("seed");
+        if (!entries || !threads)
+                bench_die("entries and threads must be at least 1");
+        double grown = fill();
+        make_list();
+        check_replies();
+        bench_progress("look up", 0, 2);
+        double one = lookup_rate(1);
+        bench_progress("look up", 1, 2);
+        double all = lookup_rate(threads);
+        bench_progress("look up", 1, 1);
+        bench_report("lookup_ns_mean", "ns", 1e9 / one);
+        report_percentiles();
+        bench_report("threads", "1", threads);
+        bench_report("lookup_per_s", "1/s", all);
+        bench_report("lookup_speedup", "1", all / one);
+
+        struct sardine_stats stats = {.sz = sizeof stats};
+        sardine_stats_get(cache, &stats);
+        bench_unmap(list, list_size);
+        sardine_destroy(cache);
+        double chase = bench_chase_ns((uint64_t)grown, stats.huge_pages);
+        bench_report("chase_ns", "ns", chase);
+        bench_report("ratio", "1", 1e9 / one / chase);
+        bench_report("huge_pages", "1", stats.huge_pages);
+        bench_report("jemalloc", "1", stats.jemalloc);
+}
+
+const struct scenario scenario_seed = {
+    .name = "seed",
+    .about = "the reference workload: bytes an entry, fills and lookups a second",
+    .options = options,
+    .run = seed_run,
+};

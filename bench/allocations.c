@@ -4,7 +4,6 @@
  * before those of all libraries, so calls made by libsardine are counted too. Calls of jemalloc's own
  * functions (mallocx) are not.
  */
-#define _GNU_SOURCE
 #include "bench.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

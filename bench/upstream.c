@@ -4,7 +4,6 @@
  * question. It counts the queries that reach it; the count is its answer to a TXT question in class CH, so
  * that a cache in front of it can be checked with dig: `dig @127.0.0.1 -p 5301 queries CH TXT +short`.
  */
-#define _GNU_SOURCE
 #include "workload.h"
 
 #include <arpa/inet.h>

@@ -200,8 +200,6 @@ unsigned lifetime_assess(struct wire_response *response, const struct lifetime_l
         struct reader reader = {.response = response, .work = WIRE_WORK_MAX};
         uint32_t ttl = limits->max_ttl;
 
-        if ((response->flags2 & DNS_TC) != 0)
-                return SARDINE_REFUSED_TRUNCATED;
         switch (response->rcode) {
         case DNS_SERVFAIL:
         case DNS_REFUSED:

@@ -30,7 +30,7 @@ enum lifetime_kind {
  * the RRset's minimum on each of its records, min(SOA TTL, MINIMUM) on the SOA of a negative answer.
  * Returns 0 and sets *life (> 0) and *kind, or the reason (SARDINE_REFUSED_...) why it is not kept.
  *
- * TC=1: refused. Rcodes other than those below: refused.
+ * Rcodes other than those below are refused. What becomes of TC=1 is the caller's business.
  *
  * Positive: min over all records of the message (B42), capped by max_ttl. A TTL of 0 on any record: not kept.
  * A referral (NOERROR, no answer, NS in authority, no SOA) is positive data, and so is an alias at which an

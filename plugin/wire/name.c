@@ -110,8 +110,10 @@ size_t wire_name_expand(const uint8_t *msg, size_t len, size_t off, size_t quest
                         if (out + (at - start) >= WIRE_NAME_MAX)
                                 return 0;
                 }
-                memcpy(name->bytes + out, msg + start, at - start);
-                out += at - start;
+                if (at != start) {
+                        memcpy(name->bytes + out, msg + start, at - start);
+                        out += at - start;
+                }
 
                 if (byte == 0) {
                         name->bytes[out++] = 0;

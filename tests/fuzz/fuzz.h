@@ -11,12 +11,12 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Not assert(): it must hold in every build. */
-#define MUST(condition)                                                                                              \
-        do {                                                                                                         \
-                if (!(condition)) {                                                                                  \
-                        fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition);                \
-                        abort();                                                                                     \
-                }                                                                                                    \
+#define MUST(condition)                                                                                      \
+        do {                                                                                                 \
+                if (!(condition)) {                                                                          \
+                        fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition);        \
+                        abort();                                                                             \
+                }                                                                                            \
         } while (0)
 
 #endif

@@ -27,14 +27,15 @@ static size_t check_expand(const struct wire_response *response, size_t off)
 {
         struct wire_name name;
         uint32_t work = WIRE_WORK_MAX;
-        size_t taken = wire_name_expand(response->packet, response->len, off, response->qname_len, &work, &name);
+        size_t taken =
+            wire_name_expand(response->packet, response->len, off, response->qname_len, &work, &name);
         MUST(taken != 0);
         check_name(&name);
         size_t tail = name.len - name.from_question;
         MUST(tail <= response->qname_len);
         if (tail > 0)
-                MUST(memcmp(response->qname + response->qname_len - tail, name.bytes + name.from_question, tail) ==
-                     0);
+                MUST(memcmp(response->qname + response->qname_len - tail, name.bytes + name.from_question,
+                            tail) == 0);
         return taken;
 }
 
@@ -94,7 +95,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (uint32_t i = 0; i < response.count; i++)
                 check_rr(&response, &rrs[i]);
         for (unsigned i = 0; i < response.ede_count; i++)
-                MUST(response.ede[i].text >= data && response.ede[i].text + response.ede[i].text_len <= data + size);
+                MUST(response.ede[i].text >= data &&
+                     response.ede[i].text + response.ede[i].text_len <= data + size);
 
         check_lifetime(&response, &(struct lifetime_limits){86400, 0, 3600, 60});
         check_lifetime(&response, &(struct lifetime_limits){UINT32_MAX, 30, UINT32_MAX, UINT32_MAX});

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Runs a fuzz target without libFuzzer: over files, folders of files, and text of one message a line (*.txt).
  * With -o FOLDER first, the messages are also written there, one a file: seeds for libFuzzer. */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <string.h>
 

@@ -123,8 +123,8 @@ static inline size_t start_rr(struct packet *packet, unsigned section, const cha
         return add_fixed(packet, type, ttl);
 }
 
-static inline void add_rr(struct packet *packet, unsigned section, const char *owner, unsigned type, uint32_t ttl,
-                          const void *rdata, size_t len)
+static inline void add_rr(struct packet *packet, unsigned section, const char *owner, unsigned type,
+                          uint32_t ttl, const void *rdata, size_t len)
 {
         size_t at = start_rr(packet, section, owner, type, ttl);
         add_bytes(packet, rdata, len);
@@ -193,8 +193,8 @@ static inline void add_opt(struct packet *packet, unsigned size, uint32_t ttl_fi
         end_rdata(packet, start_opt(packet, size, ttl_field));
 }
 
-/* The bytes in a heap block of exactly their length, so that a sanitizer sees every step beyond. Stays until the
- * next call. */
+/* The bytes in a heap block of exactly their length, so that a sanitizer sees every step beyond. Stays until
+ * the next call. */
 static inline const uint8_t *exactly(const void *bytes, size_t len)
 {
         static uint8_t *block;

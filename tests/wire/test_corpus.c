@@ -27,29 +27,29 @@ struct refusal {
         unsigned reason;
 };
 static const struct refusal refused_queries[] = {
-        {12, SARDINE_BYPASS_MALFORMED}, /* ECS: /32 with three bytes of address */
-        {13, SARDINE_BYPASS_MALFORMED}, /* ECS: /1, scope 255 */
-        {14, SARDINE_BYPASS_MALFORMED}, /* ECS: /255 */
-        {15, SARDINE_BYPASS_MALFORMED}, /* an option longer than the OPT */
-        {17, SARDINE_BYPASS_RECORDS},   /* TSIG */
-        {23, SARDINE_BYPASS_RECORDS},   /* TSIG */
-        {30, SARDINE_BYPASS_NOT_QUERY}, /* NOTIFY */
-        {41, SARDINE_BYPASS_QTYPE},     /* TKEY */
+    {12, SARDINE_BYPASS_MALFORMED}, /* ECS: /32 with three bytes of address */
+    {13, SARDINE_BYPASS_MALFORMED}, /* ECS: /1, scope 255 */
+    {14, SARDINE_BYPASS_MALFORMED}, /* ECS: /255 */
+    {15, SARDINE_BYPASS_MALFORMED}, /* an option longer than the OPT */
+    {17, SARDINE_BYPASS_RECORDS},   /* TSIG */
+    {23, SARDINE_BYPASS_RECORDS},   /* TSIG */
+    {30, SARDINE_BYPASS_NOT_QUERY}, /* NOTIFY */
+    {41, SARDINE_BYPASS_QTYPE},     /* TKEY */
 };
 static const struct refusal refused_responses[] = {
-        {48, SARDINE_REFUSED_MISMATCH},    /* TSIG */
-        {80, SARDINE_REFUSED_MALFORMED},   /* SVCB without its target */
-        {85, SARDINE_REFUSED_MALFORMED},   /* OPT of one byte: no option */
-        {86, SARDINE_REFUSED_MISMATCH},    /* NOTIFY */
-        {87, SARDINE_REFUSED_MISMATCH},    /* UPDATE */
-        {88, SARDINE_REFUSED_MISMATCH},    /* UPDATE */
-        {100, SARDINE_REFUSED_MALFORMED},  /* TKEY as a record */
-        {119, SARDINE_REFUSED_MALFORMED},  /* 64 zero bytes at its end */
-        {203, SARDINE_REFUSED_MISMATCH},   /* UPDATE */
-        {208, SARDINE_REFUSED_MISMATCH},   /* opcode 9 */
-        {1107, SARDINE_REFUSED_MALFORMED}, /* class CH */
-        {1791, SARDINE_REFUSED_MALFORMED}, /* class CH */
-        {1792, SARDINE_REFUSED_MALFORMED}, /* class CH */
+    {48, SARDINE_REFUSED_MISMATCH},    /* TSIG */
+    {80, SARDINE_REFUSED_MALFORMED},   /* SVCB without its target */
+    {85, SARDINE_REFUSED_MALFORMED},   /* OPT of one byte: no option */
+    {86, SARDINE_REFUSED_MISMATCH},    /* NOTIFY */
+    {87, SARDINE_REFUSED_MISMATCH},    /* UPDATE */
+    {88, SARDINE_REFUSED_MISMATCH},    /* UPDATE */
+    {100, SARDINE_REFUSED_MALFORMED},  /* TKEY as a record */
+    {119, SARDINE_REFUSED_MALFORMED},  /* 64 zero bytes at its end */
+    {203, SARDINE_REFUSED_MISMATCH},   /* UPDATE */
+    {208, SARDINE_REFUSED_MISMATCH},   /* opcode 9 */
+    {1107, SARDINE_REFUSED_MALFORMED}, /* class CH */
+    {1791, SARDINE_REFUSED_MALFORMED}, /* class CH */
+    {1792, SARDINE_REFUSED_MALFORMED}, /* class CH */
 };
 
 struct tally {
@@ -60,7 +60,8 @@ struct tally {
 };
 
 /* The packet as ldns sees it, or NULL. Both must agree, but for the known refusals. */
-static ldns_pkt *judge(struct tally *tally, unsigned line, unsigned reason, const uint8_t *message, size_t len)
+static ldns_pkt *judge(struct tally *tally, unsigned line, unsigned reason, const uint8_t *message,
+                       size_t len)
 {
         ldns_pkt *packet = NULL;
         bool sound = ldns_wire2pkt(&packet, message, len) == LDNS_STATUS_OK;
@@ -108,8 +109,8 @@ static void each_query(void *ctx, unsigned line, const char *kind, const uint8_t
         ldns_pkt_free(packet);
 }
 
-static void assert_same_rdata(const ldns_rr *theirs, const uint8_t *message, size_t len, const struct wire_rr *rr,
-                              size_t question_len)
+static void assert_same_rdata(const ldns_rr *theirs, const uint8_t *message, size_t len,
+                              const struct wire_rr *rr, size_t question_len)
 {
         const struct rdata_shape *shape = rdata_shape(rr->type);
         size_t at = rr->rdata, named = 0;
@@ -162,7 +163,8 @@ static void each_response(void *ctx, unsigned line, const char *kind, const uint
         }
         assert_int_equal(response.edns, ldns_pkt_edns(packet));
         assert_int_equal(response.dnssec_ok, ldns_pkt_edns_do(packet));
-        assert_int_equal(response.rcode, ldns_pkt_edns_extended_rcode(packet) << 4 | ldns_pkt_get_rcode(packet));
+        assert_int_equal(response.rcode,
+                         ldns_pkt_edns_extended_rcode(packet) << 4 | ldns_pkt_get_rcode(packet));
 
         const ldns_rr_list *sections[] = {ldns_pkt_answer(packet), ldns_pkt_authority(packet),
                                           ldns_pkt_additional(packet)};
@@ -175,12 +177,12 @@ static void each_response(void *ctx, unsigned line, const char *kind, const uint
                         assert_int_equal(rr->section, section);
                         assert_int_equal(rr->type, ldns_rr_get_type(theirs));
                         assert_int_equal(rr->rclass, ldns_rr_get_class(theirs));
-                        assert_int_equal(rr->ttl, ldns_rr_ttl(theirs) > INT32_MAX ? INT32_MAX
-                                                                                  : ldns_rr_ttl(theirs));
+                        assert_int_equal(rr->ttl,
+                                         ldns_rr_ttl(theirs) > INT32_MAX ? INT32_MAX : ldns_rr_ttl(theirs));
                         struct wire_name owner;
                         uint32_t work = WIRE_WORK_MAX;
                         assert_int_not_equal(
-                                wire_name_expand(message, len, rr->owner, response.qname_len, &work, &owner), 0);
+                            wire_name_expand(message, len, rr->owner, response.qname_len, &work, &owner), 0);
                         assert_same_name(ldns_rr_owner(theirs), owner.bytes, owner.len);
                         assert_same_rdata(theirs, message, len, rr, response.qname_len);
                 }
@@ -189,7 +191,7 @@ static void each_response(void *ctx, unsigned line, const char *kind, const uint
         ldns_pkt_free(packet);
 
         const struct lifetime_limits limits = {
-                .max_ttl = 86400, .min_ttl = 0, .max_negative_ttl = 3600, .failure_ttl = 60};
+            .max_ttl = 86400, .min_ttl = 0, .max_negative_ttl = 3600, .failure_ttl = 60};
         uint32_t life = 0;
         enum lifetime_kind as;
         if (lifetime_assess(&response, &limits, &life, &as) == SARDINE_REASON_NONE) {
@@ -226,8 +228,8 @@ int main(int argc, char **argv)
         queries_path = argv[1];
         responses_path = argv[2];
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(queries),
-                cmocka_unit_test(b59_responses),
+            cmocka_unit_test(queries),
+            cmocka_unit_test(b59_responses),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

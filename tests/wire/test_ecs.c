@@ -84,10 +84,10 @@ static void what_is_written_parses(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(parses),
-                cmocka_unit_test(refuses),
-                cmocka_unit_test(mask_clears_what_is_beyond),
-                cmocka_unit_test(what_is_written_parses),
+            cmocka_unit_test(parses),
+            cmocka_unit_test(refuses),
+            cmocka_unit_test(mask_clears_what_is_beyond),
+            cmocka_unit_test(what_is_written_parses),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,15 +28,15 @@ static int defaults(void **state)
 {
         (void)state;
         limits = (struct lifetime_limits){
-                .max_ttl = 86400, .min_ttl = 0, .max_negative_ttl = 3600, .failure_ttl = 60};
+            .max_ttl = 86400, .min_ttl = 0, .max_negative_ttl = 3600, .failure_ttl = 60};
         return 0;
 }
 
 static unsigned assess(const struct packet *packet)
 {
         life = 0;
-        assert_int_equal(wire_response_parse(exactly(packet->bytes, packet->len), packet->len, rrs, WIRE_RRS_MAX,
-                                             &response),
+        assert_int_equal(wire_response_parse(exactly(packet->bytes, packet->len), packet->len, rrs,
+                                             WIRE_RRS_MAX, &response),
                          0);
         return lifetime_assess(&response, &limits, &life, &kind);
 }
@@ -545,26 +545,26 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, defaults)
         const struct CMUnitTest tests[] = {
-                TEST(b44_least_ttl_of_the_message),
-                TEST(b44_unequal_ttls_in_an_rrset),
-                TEST(b44_top_bit_of_a_ttl),
-                TEST(b28_ttl_zero),
-                TEST(b34_opt_has_no_ttl),
-                TEST(max_and_min_ttl),
-                TEST(b31_negative_life_is_ttl_or_minimum),
-                TEST(b31_nodata_behind_aliases),
-                TEST(chains_in_any_order),
-                TEST(dname_chains),
-                TEST(types_that_are_their_own_data),
-                TEST(b32_negative_without_soa),
-                TEST(referral_is_data),
-                TEST(alias_that_leaves_the_zone_is_data),
-                TEST(b33_all_caps_hold_for_negative_answers),
-                TEST(b29_failures_without_records),
-                TEST(b30_failures_are_not_kept_long),
-                TEST(b56_other_rcodes),
-                TEST(b64_chains_cost_bounded_work),
-                TEST(b64_owners_cost_bounded_work),
+            TEST(b44_least_ttl_of_the_message),
+            TEST(b44_unequal_ttls_in_an_rrset),
+            TEST(b44_top_bit_of_a_ttl),
+            TEST(b28_ttl_zero),
+            TEST(b34_opt_has_no_ttl),
+            TEST(max_and_min_ttl),
+            TEST(b31_negative_life_is_ttl_or_minimum),
+            TEST(b31_nodata_behind_aliases),
+            TEST(chains_in_any_order),
+            TEST(dname_chains),
+            TEST(types_that_are_their_own_data),
+            TEST(b32_negative_without_soa),
+            TEST(referral_is_data),
+            TEST(alias_that_leaves_the_zone_is_data),
+            TEST(b33_all_caps_hold_for_negative_answers),
+            TEST(b29_failures_without_records),
+            TEST(b30_failures_are_not_kept_long),
+            TEST(b56_other_rcodes),
+            TEST(b64_chains_cost_bounded_work),
+            TEST(b64_owners_cost_bounded_work),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

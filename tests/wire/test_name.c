@@ -126,7 +126,8 @@ static uint32_t work;
 static size_t expand(const struct packet *packet, size_t off, struct wire_name *name)
 {
         work = 1000;
-        return wire_name_expand(exactly(packet->bytes, packet->len), packet->len, off, QUESTION_LEN, &work, name);
+        return wire_name_expand(exactly(packet->bytes, packet->len), packet->len, off, QUESTION_LEN, &work,
+                                name);
 }
 
 static void expand_spelled_out(void **state)
@@ -213,8 +214,8 @@ static void b59_bad_pointers(void **state)
         with_question(&packet);
         size_t at = packet.len;
         const size_t targets[] = {
-                0,      DNS_HEADER - 1, at,     at + 1,
-                at + 2, at + 100,       0x3fff, DNS_HEADER + 1, /* inside a label of the question */
+            0,      DNS_HEADER - 1, at,     at + 1,
+            at + 2, at + 100,       0x3fff, DNS_HEADER + 1, /* inside a label of the question */
         };
         for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
                 with_question(&packet);
@@ -327,11 +328,11 @@ static void b64_work_is_bounded(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(length_of_plain_names), cmocka_unit_test(length_is_at_most_255),
-                cmocka_unit_test(b26_only_letters_fold), cmocka_unit_test(b26_equal_but_for_case),
-                cmocka_unit_test(expand_spelled_out),    cmocka_unit_test(b26_tail_from_question),
-                cmocka_unit_test(b59_bad_pointers),      cmocka_unit_test(b64_at_most_255_bytes),
-                cmocka_unit_test(b64_work_is_bounded),
+            cmocka_unit_test(length_of_plain_names), cmocka_unit_test(length_is_at_most_255),
+            cmocka_unit_test(b26_only_letters_fold), cmocka_unit_test(b26_equal_but_for_case),
+            cmocka_unit_test(expand_spelled_out),    cmocka_unit_test(b26_tail_from_question),
+            cmocka_unit_test(b59_bad_pointers),      cmocka_unit_test(b64_at_most_255_bytes),
+            cmocka_unit_test(b64_work_is_bounded),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

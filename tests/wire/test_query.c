@@ -303,10 +303,10 @@ static void malformed_ecs(void **state)
                 const char *data;
                 size_t len;
         } bad[] = {
-                {"\0\1\x20\0\xd5\x3d\x1d", 7}, /* too few bytes for /32 */
-                {"\0\1\x18\x18\xd5\x3d\x1d", 7}, /* a scope in a query */
-                {"\0\7\0\0", 4},
-                {"", 0},
+            {"\0\1\x20\0\xd5\x3d\x1d", 7},   /* too few bytes for /32 */
+            {"\0\1\x18\x18\xd5\x3d\x1d", 7}, /* a scope in a query */
+            {"\0\7\0\0", 4},
+            {"", 0},
         };
         for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
                 ask(&packet, 0x0100, "a.example", DNS_A);
@@ -326,18 +326,18 @@ static void malformed_ecs(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(plain_question),
-                cmocka_unit_test(edns),
-                cmocka_unit_test(b12_options_parse_whatever_their_length),
-                cmocka_unit_test(short_header),
-                cmocka_unit_test(b25_only_queries),
-                cmocka_unit_test(b25_types_and_classes),
-                cmocka_unit_test(bad_question_names),
-                cmocka_unit_test(b60_records_other_than_one_opt),
-                cmocka_unit_test(b60_trailing_bytes),
-                cmocka_unit_test(b56_edns_version),
-                cmocka_unit_test(b58_malformed_opt),
-                cmocka_unit_test(malformed_ecs),
+            cmocka_unit_test(plain_question),
+            cmocka_unit_test(edns),
+            cmocka_unit_test(b12_options_parse_whatever_their_length),
+            cmocka_unit_test(short_header),
+            cmocka_unit_test(b25_only_queries),
+            cmocka_unit_test(b25_types_and_classes),
+            cmocka_unit_test(bad_question_names),
+            cmocka_unit_test(b60_records_other_than_one_opt),
+            cmocka_unit_test(b60_trailing_bytes),
+            cmocka_unit_test(b56_edns_version),
+            cmocka_unit_test(b58_malformed_opt),
+            cmocka_unit_test(malformed_ecs),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

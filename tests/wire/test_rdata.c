@@ -56,8 +56,8 @@ static const unsigned compressible[] = {DNS_NS,  TYPE_MD, TYPE_MF, DNS_CNAME,  D
 /* Those, and what must be understood when it comes compressed (RFC 3597 s4; DNAME by older servers). */
 static const unsigned comes_compressed[] = {TYPE_RP,  TYPE_AFSDB, TYPE_RT, DNS_SIG,  TYPE_PX,
                                             TYPE_NXT, TYPE_NAPTR, DNS_SRV, DNS_DNAME};
-static const unsigned never_compressed[] = {TYPE_KX,     DNS_RRSIG, DNS_NSEC, TYPE_TALINK,
-                                            DNS_SVCB,    DNS_HTTPS, TYPE_LP};
+static const unsigned never_compressed[] = {TYPE_KX,  DNS_RRSIG, DNS_NSEC, TYPE_TALINK,
+                                            DNS_SVCB, DNS_HTTPS, TYPE_LP};
 
 static void shapes_are_sound(void **state)
 {
@@ -132,10 +132,11 @@ static void shapes_of_known_types(void **state)
         assert_shape(DNS_NSEC, "n *");
         assert_shape(DNS_SVCB, "2 n *");
         assert_shape(DNS_HTTPS, "2 n *");
-        const unsigned opaque[] = {0,           DNS_TXT,  TYPE_SPF,      TYPE_HINFO, DNS_DS,        DNS_DNSKEY,
-                                   DNS_NSEC3,   TYPE_CAA, TYPE_IPSECKEY, TYPE_HIP,   TYPE_AMTRELAY, TYPE_APL,
-                                   DNS_OPT,     TYPE_LOC, TYPE_NSAP_PTR, DNS_TSIG,   DNS_TKEY,      DNS_NSEC3PARAM,
-                                   TYPE_DLV,    263,      264,           65535};
+        const unsigned opaque[] = {
+            0,         DNS_TXT,  TYPE_SPF,      TYPE_HINFO, DNS_DS,        DNS_DNSKEY,
+            DNS_NSEC3, TYPE_CAA, TYPE_IPSECKEY, TYPE_HIP,   TYPE_AMTRELAY, TYPE_APL,
+            DNS_OPT,   TYPE_LOC, TYPE_NSAP_PTR, DNS_TSIG,   DNS_TKEY,      DNS_NSEC3PARAM,
+            TYPE_DLV,  263,      264,           65535};
         for (size_t i = 0; i < sizeof opaque / sizeof *opaque; i++)
                 assert_shape(opaque[i], "*");
 }
@@ -147,8 +148,8 @@ static bool check(unsigned type, const void *bytes, size_t len)
         return rdata_check(exactly(bytes, len), len, (uint16_t)type, 0, len, 0, &work);
 }
 
-/* Records in presentation format, as ldns puts them on the wire. `open`: how many bytes from the end may be missing
- * without anybody noticing, because rdata of this type ends with what has no length. */
+/* Records in presentation format, as ldns puts them on the wire. `open`: how many bytes from the end may be
+ * missing without anybody noticing, because rdata of this type ends with what has no length. */
 static void ldns_rdata_passes(void **state)
 {
         (void)state;
@@ -156,45 +157,45 @@ static void ldns_rdata_passes(void **state)
                 const char *text;
                 size_t open;
         } records[] = {
-                {"A 192.0.2.1", 0},
-                {"AAAA 2001:db8::1", 0},
-                {"NS ns.example.", 0},
-                {"CNAME a.b.example.", 0},
-                {"SOA ns.example. h.example. 1 2 3 4 5", 0},
-                {"PTR host.example.", 0},
-                {"HINFO \"cpu\" \"os\"", 0},
-                {"MINFO a.example. b.example.", 0},
-                {"MX 10 mx.example.", 0},
-                {"TXT \"hello\"", 0},
-                {"RP a.example. b.example.", 0},
-                {"AFSDB 1 a.example.", 0},
-                {"X25 \"311061700956\"", 0},
-                {"ISDN \"150862028003217\" \"004\"", 4},
-                {"RT 10 a.example.", 0},
-                {"PX 10 a.example. b.example.", 0},
-                {"GPOS \"1\" \"2\" \"3\"", 0},
-                {"SRV 1 2 3 a.example.", 0},
-                {"NAPTR 1 2 \"S\" \"SIP+D2U\" \"!a!b!\" a.example.", 0},
-                {"KX 10 a.example.", 0},
-                {"DNAME a.example.", 0},
-                {"DS 1 8 2 0011", 2},
-                {"SSHFP 1 1 0011", 2},
-                {"RRSIG A 8 2 3600 20300101000000 20200101000000 1 example. AAAA", 3},
-                {"NSEC b.example. A RRSIG", 8},
-                {"DNSKEY 257 3 8 AAAA", 3},
-                {"NSEC3 1 0 1 AABB 2T7B4G4VSA5SMI47K61MV5BV1A22BOJR A", 3},
-                {"NSEC3PARAM 1 0 1 AABB", 0},
-                {"TLSA 3 1 1 0011", 2},
-                {"CDS 1 8 2 0011", 2},
-                {"EUI48 00-11-22-33-44-55", 0},
-                {"EUI64 00-11-22-33-44-55-66-77", 0},
-                {"L64 10 2001:db8:0:1", 0},
-                {"NID 10 0011:2233:4455:6677", 0},
-                {"LP 10 a.example.", 0},
-                {"CAA 0 issue \"ca\"", 2},
-                {"URI 1 2 \"u\"", 1},
-                {"SVCB 1 a.example. alpn=h2", 7},
-                {"HTTPS 1 a.example. port=443", 6},
+            {"A 192.0.2.1", 0},
+            {"AAAA 2001:db8::1", 0},
+            {"NS ns.example.", 0},
+            {"CNAME a.b.example.", 0},
+            {"SOA ns.example. h.example. 1 2 3 4 5", 0},
+            {"PTR host.example.", 0},
+            {"HINFO \"cpu\" \"os\"", 0},
+            {"MINFO a.example. b.example.", 0},
+            {"MX 10 mx.example.", 0},
+            {"TXT \"hello\"", 0},
+            {"RP a.example. b.example.", 0},
+            {"AFSDB 1 a.example.", 0},
+            {"X25 \"311061700956\"", 0},
+            {"ISDN \"150862028003217\" \"004\"", 4},
+            {"RT 10 a.example.", 0},
+            {"PX 10 a.example. b.example.", 0},
+            {"GPOS \"1\" \"2\" \"3\"", 0},
+            {"SRV 1 2 3 a.example.", 0},
+            {"NAPTR 1 2 \"S\" \"SIP+D2U\" \"!a!b!\" a.example.", 0},
+            {"KX 10 a.example.", 0},
+            {"DNAME a.example.", 0},
+            {"DS 1 8 2 0011", 2},
+            {"SSHFP 1 1 0011", 2},
+            {"RRSIG A 8 2 3600 20300101000000 20200101000000 1 example. AAAA", 3},
+            {"NSEC b.example. A RRSIG", 8},
+            {"DNSKEY 257 3 8 AAAA", 3},
+            {"NSEC3 1 0 1 AABB 2T7B4G4VSA5SMI47K61MV5BV1A22BOJR A", 3},
+            {"NSEC3PARAM 1 0 1 AABB", 0},
+            {"TLSA 3 1 1 0011", 2},
+            {"CDS 1 8 2 0011", 2},
+            {"EUI48 00-11-22-33-44-55", 0},
+            {"EUI64 00-11-22-33-44-55-66-77", 0},
+            {"L64 10 2001:db8:0:1", 0},
+            {"NID 10 0011:2233:4455:6677", 0},
+            {"LP 10 a.example.", 0},
+            {"CAA 0 issue \"ca\"", 2},
+            {"URI 1 2 \"u\"", 1},
+            {"SVCB 1 a.example. alpn=h2", 7},
+            {"HTTPS 1 a.example. port=443", 6},
         };
         for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
                 char line[200];
@@ -314,10 +315,12 @@ static void b59_names_stay_within_rdata(void **state)
         /* the name is whole in the message, but not in an rdata that ends earlier */
         for (size_t rdlen = 0; rdlen <= packet.len - at; rdlen++) {
                 work = 1000;
-                assert_int_equal(rdata_check(packet.bytes, packet.len, DNS_MX, at, rdlen, QUESTION_LEN, &work),
-                                 rdlen == packet.len - at);
-                assert_int_equal(rdata_check(packet.bytes, packet.len, TYPE_KX, at, rdlen, QUESTION_LEN, &work),
-                                 rdlen == packet.len - at);
+                assert_int_equal(
+                    rdata_check(packet.bytes, packet.len, DNS_MX, at, rdlen, QUESTION_LEN, &work),
+                    rdlen == packet.len - at);
+                assert_int_equal(
+                    rdata_check(packet.bytes, packet.len, TYPE_KX, at, rdlen, QUESTION_LEN, &work),
+                    rdlen == packet.len - at);
         }
 }
 
@@ -337,15 +340,15 @@ static void b64_names_cost_work(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(shapes_are_sound),
-                cmocka_unit_test(which_types_hold_names),
-                cmocka_unit_test(shapes_of_known_types),
-                cmocka_unit_test(ldns_rdata_passes),
-                cmocka_unit_test(b59_lengths),
-                cmocka_unit_test(text_is_strings),
-                cmocka_unit_test(compressed_names_where_they_may_be),
-                cmocka_unit_test(b59_names_stay_within_rdata),
-                cmocka_unit_test(b64_names_cost_work),
+            cmocka_unit_test(shapes_are_sound),
+            cmocka_unit_test(which_types_hold_names),
+            cmocka_unit_test(shapes_of_known_types),
+            cmocka_unit_test(ldns_rdata_passes),
+            cmocka_unit_test(b59_lengths),
+            cmocka_unit_test(text_is_strings),
+            cmocka_unit_test(compressed_names_where_they_may_be),
+            cmocka_unit_test(b59_names_stay_within_rdata),
+            cmocka_unit_test(b64_names_cost_work),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,8 @@ static struct wire_rr rrs[WIRE_RRS_MAX];
 
 static unsigned parse(const struct packet *packet, struct wire_response *response)
 {
-        return wire_response_parse(exactly(packet->bytes, packet->len), packet->len, rrs, WIRE_RRS_MAX, response);
+        return wire_response_parse(exactly(packet->bytes, packet->len), packet->len, rrs, WIRE_RRS_MAX,
+                                   response);
 }
 
 static void assert_reason(const struct packet *packet, unsigned reason)
@@ -228,8 +229,8 @@ static void b58_malformed_opt(void **state)
         for (unsigned section = COUNT_ANSWER; section <= COUNT_ADDITIONAL; section += 2) {
                 answer(&packet, 0x8180, "a.example", DNS_A);
                 add_rr(&packet, section, "", DNS_OPT, 0, "", 0);
-                assert_reason(&packet, section == COUNT_ADDITIONAL ? SARDINE_REASON_NONE
-                                                                   : SARDINE_REFUSED_MALFORMED);
+                assert_reason(&packet,
+                              section == COUNT_ADDITIONAL ? SARDINE_REASON_NONE : SARDINE_REFUSED_MALFORMED);
                 answer(&packet, 0x8180, "a.example", DNS_A);
                 add_rr(&packet, section, "x", DNS_OPT, 0, "", 0);
                 assert_reason(&packet, SARDINE_REFUSED_MALFORMED);
@@ -283,10 +284,10 @@ static void b58_options(void **state)
                 const char *data;
                 size_t len, times;
         } bad[] = {
-                {EDNS_EDE, "\0", 1, 1},
-                {EDNS_EDE, "", 0, 1},
-                {EDNS_ECS, "\0\1\x18\0\1\2", 6, 1},
-                {EDNS_ECS, "\0\1\0\0", 4, 2},
+            {EDNS_EDE, "\0", 1, 1},
+            {EDNS_EDE, "", 0, 1},
+            {EDNS_ECS, "\0\1\x18\0\1\2", 6, 1},
+            {EDNS_ECS, "\0\1\0\0", 4, 2},
         };
         for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
                 answer(&packet, 0x8180, "a.example", DNS_A);
@@ -392,7 +393,8 @@ static void b59_bad_pointers(void **state)
         assert_reason(&packet, SARDINE_REASON_NONE);
         const size_t targets[] = {0, 4, DNS_HEADER + 1, owner + 2, at, pointer, pointer + 2, 0x3fff};
         for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
-                /* at + 0 is the target's own start; owner + 2 is the type: 0, a root label, which is allowed */
+                /* at + 0 is the target's own start; owner + 2 is the type: 0, a root label, which is allowed
+                 */
                 put_be16(packet.bytes + pointer, (uint16_t)(0xc000 | targets[i]));
                 assert_reason(&packet,
                               targets[i] == owner + 2 ? SARDINE_REASON_NONE : SARDINE_REFUSED_MALFORMED);
@@ -437,7 +439,8 @@ static void b64_honest_and_large(void **state)
 {
         (void)state;
         struct packet packet;
-        answer(&packet, 0x8180, "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r.s.t.u.v.w.x.y.z.a.b.c.d.ip6.arpa", DNS_A);
+        answer(&packet, 0x8180, "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r.s.t.u.v.w.x.y.z.a.b.c.d.ip6.arpa",
+               DNS_A);
         while (packet.len + 16 <= DNS_MAX_MESSAGE)
                 add_a(&packet, COUNT_ANSWER, "@", 60);
         assert_reason(&packet, SARDINE_REASON_NONE);
@@ -508,24 +511,24 @@ static void b64_pointer_chains(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(sections_and_records),
-                cmocka_unit_test(b29_header_only),
-                cmocka_unit_test(b25_only_answers_to_queries),
-                cmocka_unit_test(b25_signed_transactions),
-                cmocka_unit_test(b44_top_bit_of_a_ttl),
-                cmocka_unit_test(b53_cut_anywhere),
-                cmocka_unit_test(b53_counts_that_lie),
-                cmocka_unit_test(b53_longer_than_a_message),
-                cmocka_unit_test(b58_malformed_opt),
-                cmocka_unit_test(b58_options),
-                cmocka_unit_test(b56_rcode_is_12_bits),
-                cmocka_unit_test(b34_opt_is_no_record),
-                cmocka_unit_test(b59_types_and_classes),
-                cmocka_unit_test(b59_rdata_that_does_not_fit),
-                cmocka_unit_test(b59_bad_pointers),
-                cmocka_unit_test(room_for_records),
-                cmocka_unit_test(b64_honest_and_large),
-                cmocka_unit_test(b64_pointer_chains),
+            cmocka_unit_test(sections_and_records),
+            cmocka_unit_test(b29_header_only),
+            cmocka_unit_test(b25_only_answers_to_queries),
+            cmocka_unit_test(b25_signed_transactions),
+            cmocka_unit_test(b44_top_bit_of_a_ttl),
+            cmocka_unit_test(b53_cut_anywhere),
+            cmocka_unit_test(b53_counts_that_lie),
+            cmocka_unit_test(b53_longer_than_a_message),
+            cmocka_unit_test(b58_malformed_opt),
+            cmocka_unit_test(b58_options),
+            cmocka_unit_test(b56_rcode_is_12_bits),
+            cmocka_unit_test(b34_opt_is_no_record),
+            cmocka_unit_test(b59_types_and_classes),
+            cmocka_unit_test(b59_rdata_that_does_not_fit),
+            cmocka_unit_test(b59_bad_pointers),
+            cmocka_unit_test(room_for_records),
+            cmocka_unit_test(b64_honest_and_large),
+            cmocka_unit_test(b64_pointer_chains),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

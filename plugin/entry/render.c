@@ -17,7 +17,6 @@
 enum {
         POINTER = 0xc000,
         POINTER_REACH = 0x4000,
-        TO_QUESTION = POINTER | DNS_HEADER,
         RR_FIXED = 10, /* type, class, TTL, rdlength */
         OPTION_FIXED = 4,
         EDE_FIXED = OPTION_FIXED + 2,
@@ -96,7 +95,7 @@ static void render_simple(struct reply *reply, size_t fixed_len)
         const uint8_t *p = reply->view->body;
         uint32_t count = *p++;
         uint8_t head[2 + RR_FIXED];
-        put_be16(head, TO_QUESTION);
+        put_be16(head, POINTER | DNS_HEADER);
         put_be16(head + 2, reply->view->qtype);
         put_be16(head + 4, DNS_IN);
         put_be32(head + 6, shown_ttl(reply, 0));
@@ -130,14 +129,15 @@ struct names {
         uint16_t at[STORED_REF_MAX + 1]; /* by offset in the entry */
 };
 
-static void names_add_ending(struct names *names, uint8_t code, size_t pos)
+/* An ending of the question, and the shorter ones in it, as far as they are in lower case. */
+static void names_add_ending(struct names *names, uint8_t code, size_t at, size_t lower)
 {
-        while (code != 0 && pos < POINTER_REACH) {
+        while (code != 0) {
                 uint8_t next = dict_shorter(code);
-                if (names->endings[code - DICT_FIRST] == 0)
-                        names->endings[code - DICT_FIRST] = (uint16_t)pos;
+                if (at >= lower)
+                        names->endings[code - DICT_FIRST] = (uint16_t)(DNS_HEADER + at);
                 if (next != 0)
-                        pos += (size_t)(dict_item(code)->len - dict_item(next)->len);
+                        at += (size_t)(dict_item(code)->len - dict_item(next)->len);
                 code = next;
         }
 }
@@ -160,11 +160,9 @@ static void names_init(struct names *names, struct reply *reply)
         name_walk_init(&walk, view->entry, view->name);
         for (size_t at = 0; at < query->qname_len; at += part.len) {
                 name_walk_next(&walk, &part);
-                if (at < lower || part.wire[0] == 0)
-                        continue;
-                if (part.last)
-                        names_add_ending(names, view->entry[part.at], DNS_HEADER + at);
-                else
+                if (part.last && part.len > 1)
+                        names_add_ending(names, view->entry[part.at], at, lower);
+                else if (!part.last && at >= lower)
                         names->at[part.at] = (uint16_t)(DNS_HEADER + at);
         }
 }
@@ -184,53 +182,65 @@ static size_t question_wire(const struct entry_view *view, uint32_t at)
         }
 }
 
+static void put_pointer(struct reply *reply, size_t target)
+{
+        put16(reply, (uint16_t)(POINTER | target));
+}
+
 static void put_follower(struct names *names, const struct name_part *part, bool compress)
 {
         const struct wire_query *query = names->reply->params->query;
         size_t at = question_wire(names->reply->view, part->at);
         if (compress)
-                put16(names->reply, (uint16_t)(TO_QUESTION + at));
+                put_pointer(names->reply, DNS_HEADER + at);
         else
                 put(names->reply, query->qname + at, query->qname_len - at);
 }
 
-/* The packet offset of a part that is there already, or 0; then it is remembered to be here. */
-static uint16_t names_place(struct names *names, const struct name_part *part)
+/* If *place says where this is in the packet, point there; else it is going to be here. */
+static bool point(struct reply *reply, uint16_t *place)
 {
-        size_t pos = names->reply->pos;
-        if (part->wire[0] == 0)
-                return 0;
-        if (part->last) {
-                uint8_t code = names->reply->view->entry[part->at];
-                uint16_t there = names->endings[code - DICT_FIRST];
-                names_add_ending(names, code, pos);
-                return there;
+        if (*place != 0) {
+                put_pointer(reply, *place);
+                return true;
         }
-        if (part->at >= names->mapped)
-                return 0;
-        uint16_t there = names->at[part->at];
-        if (there == 0 && pos < POINTER_REACH)
-                names->at[part->at] = (uint16_t)pos;
-        return there;
+        if (reply->pos < POINTER_REACH)
+                *place = (uint16_t)reply->pos;
+        return false;
+}
+
+static void put_ending(struct names *names, uint8_t code)
+{
+        while (!point(names->reply, &names->endings[code - DICT_FIRST])) {
+                const struct dict_item *item = dict_item(code);
+                code = dict_shorter(code);
+                if (code == 0) {
+                        put(names->reply, item->wire, item->len);
+                        return;
+                }
+                put(names->reply, item->wire, (size_t)(item->len - dict_item(code)->len));
+        }
 }
 
 static void put_name(struct names *names, const uint8_t *stored, bool compress)
 {
+        struct reply *reply = names->reply;
         struct name_walk walk;
         struct name_part part;
-        name_walk_init(&walk, names->reply->view->entry, stored);
+        name_walk_init(&walk, reply->view->entry, stored);
         do {
                 name_walk_next(&walk, &part);
                 if (part.follow) {
                         put_follower(names, &part, compress);
                         return;
                 }
-                uint16_t there = compress ? names_place(names, &part) : 0;
-                if (there != 0) {
-                        put16(names->reply, (uint16_t)(POINTER | there));
+                if (compress && part.last && part.len > 1) {
+                        put_ending(names, reply->view->entry[part.at]);
                         return;
                 }
-                put(names->reply, part.wire, part.len);
+                if (compress && !part.last && part.at < names->mapped && point(reply, &names->at[part.at]))
+                        return;
+                put(reply, part.wire, part.len);
         } while (!part.last);
 }
 
@@ -266,7 +276,7 @@ static const uint8_t *put_record(struct names *names, const struct entry_run *ru
         if (run->owner != NULL)
                 put_name(names, run->owner, true);
         else if (reply->params->query->qname_len > 1)
-                put16(reply, TO_QUESTION);
+                put_pointer(reply, DNS_HEADER);
         else
                 put(reply, "", 1);
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "wire/bytes.h"
+#include "wire/corpus.h"
 #include "wire/name.h"
 #include "wire/rdata.h"
 
@@ -17,15 +18,7 @@ static struct message reply, other;
 static struct wire_rr reply_rrs[WIRE_RRS_MAX];
 
 /* One message of the corpus, if it is kept. */
-typedef void (*corpus_fn)(const uint8_t *packet, size_t len);
-
-static size_t unhex(const char *hex, uint8_t *bytes)
-{
-        size_t len = 0;
-        for (unsigned byte; sscanf(hex, "%2x", &byte) == 1; hex += 2)
-                bytes[len++] = (uint8_t)byte;
-        return len;
-}
+typedef void (*kept_fn)(const uint8_t *packet, size_t len);
 
 /* Queries are made here from the name's bytes: corpus names hold more than text does. */
 static struct wire_query query;
@@ -55,26 +48,31 @@ static void ask(bool mixed, bool cd, bool ad, uint16_t size, bool dnssec_ok)
         assert_int_equal(try_ask(mixed, cd, ad, size, dnssec_ok), 0);
 }
 
-static void for_all(corpus_fn fn)
+struct pass {
+        kept_fn fn;
+        unsigned kept;
+};
+
+static void pass_message(void *ctx, unsigned line, const char *kind, const uint8_t *packet, size_t len)
 {
-        static char line[2 * DNS_MAX_MESSAGE + 64];
-        static uint8_t packet[DNS_MAX_MESSAGE];
-        FILE *file = fopen(corpus, "r");
-        unsigned lines = 0, kept = 0;
-        assert_non_null(file);
-        while (fgets(line, sizeof line, file) != NULL) {
-                size_t len = unhex(strchr(line, ' ') + 1, packet);
-                lines++;
-                if (assess(&taken, packet, len) != 0 || taken.response.qname == NULL)
-                        continue;
-                if (try_ask(false, false, false, 0, false) != 0) /* a question that is never kept */
-                        continue;
-                kept++;
-                fn(packet, len);
-        }
-        fclose(file);
-        print_message("%u of %u messages are kept\n", kept, lines);
-        assert_in_range(kept, 1000, lines);
+        struct pass *pass = ctx;
+        (void)line;
+        (void)kind;
+        if (assess(&taken, packet, len) != 0 || taken.response.qname == NULL ||
+            (taken.response.flags2 & DNS_TC) != 0)
+                return;
+        if (try_ask(false, false, false, 0, false) != 0) /* a question that is never kept */
+                return;
+        pass->kept++;
+        pass->fn(packet, len);
+}
+
+static void for_all(kept_fn fn)
+{
+        struct pass pass = {.fn = fn};
+        unsigned messages = corpus_read(corpus, pass_message, &pass);
+        print_message("%u of %u messages are kept\n", pass.kept, messages);
+        assert_in_range(pass.kept, 1000, messages);
 }
 
 static struct render_result render(uint16_t limit, struct message *out)
@@ -189,8 +187,7 @@ static void check_owner_case(const struct wire_rr *rr, const ldns_rr *rendered)
 static void equal_for_the_asker(const uint8_t *packet, size_t len)
 {
         ldns_pkt *original = parse(packet, len);
-        if (original == NULL) /* ldns knows fewer types */
-                return;
+        assert_non_null(original);
         encode_assessed(&taken, false);
         ask(true, false, false, 4096, true);
         struct render_result result = render(DNS_MAX_MESSAGE, &reply);
@@ -290,10 +287,8 @@ static void check_for_client(uint16_t size, bool dnssec_ok, bool ad, bool cd, ui
 
 static void good_for_every_client(const uint8_t *packet, size_t len)
 {
-        ldns_pkt *original = parse(packet, len);
-        if (original == NULL)
-                return;
-        ldns_pkt_free(original);
+        (void)packet;
+        (void)len;
         for (unsigned bits = 0; bits < 4; bits++) {
                 bool ad = bits & 1, cd = bits & 2;
                 encode_assessed(&taken, cd);

@@ -159,7 +159,8 @@ struct sardine_options {
         size_t sz;
         uint64_t max_entries;      /* 0: no limit but max_bytes. Default 0 */
         uint64_t max_bytes;        /* everything included: entries, index, slack. 0: derived from max_entries
-                                      (1 KiB an entry, at least 1 MiB), or 1 GiB without it. Default 0 */
+                                      (1 KiB an entry, at least 1 MiB, at most the machine's memory), or 1 GiB
+                                      without it. At most 1 TiB. Default 0 */
         uint32_t max_ttl;          /* upper bound of an entry's life; TTLs shown do not change. 86400 */
         uint32_t min_ttl;          /* answers that would live shorter are not kept. 0 */
         uint32_t max_negative_ttl; /* upper bound for NXDOMAIN and NODATA (RFC 2308 s5). 3600 */

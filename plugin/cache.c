@@ -8,12 +8,15 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "entry/header.h"
 #include "entry/view.h"
 #include "lifetime.h"
 #include "wire/bytes.h"
 #include "wire/dns.h"
+
+static const uint64_t MAX_BYTES_MOST = UINT64_C(1) << 40;
 
 int struct_check(const void *in, size_t known)
 {
@@ -58,6 +61,8 @@ static int options_check(const struct sardine_options *o)
                 wrong = "max_ttl must be above 0";
         else if (o->min_ttl > o->max_ttl)
                 wrong = "min_ttl is above max_ttl: nothing could be kept";
+        else if (o->max_bytes > MAX_BYTES_MOST)
+                wrong = "max_bytes is above 1 TiB";
         else if (o->failure_ttl > LIFETIME_FAILURE_CAP)
                 wrong = "failure_ttl must be at most 300 (RFC 9520)";
         else if (o->max_entry_size < DNS_MIN_UDP || o->max_entry_size > DNS_MAX_MESSAGE)
@@ -95,8 +100,7 @@ uint32_t cache_now(const struct sardine_cache *cache)
         return age > UINT32_MAX - ENTRY_SECOND_ZERO ? UINT32_MAX : ENTRY_SECOND_ZERO + (uint32_t)age;
 }
 
-/* The hash of an entry's key, from the entry itself: the store asks when it moves entries. */
-static uint64_t entry_hash(const void *ctx, const uint8_t *entry)
+uint64_t cache_entry_hash(const void *ctx, const uint8_t *entry)
 {
         struct entry_view view;
         entry_view_init(&view, entry);
@@ -108,6 +112,19 @@ static uint64_t entry_hash(const void *ctx, const uint8_t *entry)
         if (view.ecs.family)
                 entry_key_set_network(&key, network_code(view.ecs.family, view.ecs.source), view.ecs.addr);
         return cache_hash(ctx, &key);
+}
+
+/* A budget for somebody who thinks in entries: ample for ordinary answers, never more than the machine has.
+ */
+static uint64_t derive_max_bytes(uint64_t max_entries)
+{
+        const uint64_t per_entry = 1024, least = 1 << 20, without_limit = 1 << 30;
+        uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+        if (max_entries == 0)
+                return without_limit;
+        if (max_entries > memory / per_entry)
+                return memory;
+        return max_entries * per_entry < least ? least : max_entries * per_entry;
 }
 
 int sardine_create(const struct sardine_options *options, sardine_cache **out)
@@ -133,21 +150,15 @@ int sardine_create(const struct sardine_options *options, sardine_cache **out)
         cache->clock_origin = options->clock ? options->clock(options->clock_ctx) : monotonic_ms();
 
         struct store_options store = {
-            .hash = entry_hash,
+            .hash = cache_entry_hash,
             .hash_ctx = cache,
             .max_entries = options->max_entries,
             .max_bytes = options->max_bytes,
             .segment_size = options->segment_size,
             .stale_window = options->stale_window,
         };
-        if (store.max_bytes == 0) {
-                const uint64_t per_entry = 1024, least = 1 << 20, without_limit = 1 << 30;
-                store.max_bytes = options->max_entries > UINT64_MAX / per_entry ? UINT64_MAX / 2
-                                  : options->max_entries ? options->max_entries * per_entry
-                                                         : without_limit;
-                if (store.max_bytes < least)
-                        store.max_bytes = least;
-        }
+        if (store.max_bytes == 0)
+                store.max_bytes = derive_max_bytes(options->max_entries);
         if (!err)
                 err = store_create(&store, &cache->store);
         if (err) {

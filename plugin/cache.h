@@ -57,6 +57,9 @@ static inline uint64_t cache_hash(const struct sardine_cache *cache, const struc
         return entry_key_hash(key, cache->secret, sizeof cache->secret);
 }
 
+/* The hash of an entry's key, from the entry itself: the store's hash callback, with the cache as context. */
+uint64_t cache_entry_hash(const void *cache, const uint8_t *entry);
+
 /* For a struct that begins with its size: 0 when it has at least the `known` bytes and nothing set beyond
  * them, else -EINVAL or -E2BIG. */
 int struct_check(const void *in, size_t known);

@@ -29,6 +29,20 @@ void kit_open(struct kit *kit)
         assert_int_equal(sardine_create(&kit->options, &kit->cache), 0);
 }
 
+void kit_open_colliding(struct kit *kit)
+{
+        kit_open(kit);
+        const struct store_options store = {
+            .max_entries = kit->options.max_entries,
+            .max_bytes = 1 << 20,
+            .hash = cache_entry_hash,
+            .hash_ctx = kit->cache,
+            .hash_bits = 1,
+        };
+        store_destroy(kit->cache->store);
+        assert_int_equal(store_create(&store, &kit->cache->store), 0);
+}
+
 static struct got last;
 
 void kit_close(struct kit *kit)

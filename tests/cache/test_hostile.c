@@ -154,13 +154,18 @@ static void b64_pointer_chains_are_bounded(void **state)
 {
         (void)state;
         /* Owners that each point at the previous owner, one label longer, until names are at their longest;
-         * then thousands of records that point at the longest. */
+         * then thousands of records that point at the longest. The first answers the question, so that
+         * nothing but their cost speaks against them: cheap enough to be proven, or refused as too complex.
+         */
         uint8_t *packet = calloc(1, 65535);
         packet[2] = DNS_QR;
         packet[5] = 1;
         memcpy(packet + 12, "\1a\7example\0\0\1\0\1", 15);
         size_t at = 27;
-        unsigned count = 0, longest = 12;
+        unsigned count = 1, longest = 12;
+        static const uint8_t first[] = "\xc0\x0c\0\1\0\1\0\0\1\x2c\0\4\xc0\0\2\1";
+        memcpy(packet + at, first, sizeof first - 1);
+        at += sizeof first - 1;
         for (; at + 20 < 65535; count++) {
                 if (count < 110) {
                         size_t start = at;
@@ -178,8 +183,12 @@ static void b64_pointer_chains_are_bounded(void **state)
         put_be16(packet + 6, (uint16_t)count);
         assert_int_equal(look(&kit, plain)->outcome, SARDINE_MISS);
         unsigned reason;
-        assert_int_equal(put_packet(&kit, packet, at, &reason), SARDINE_REFUSED);
-        assert_int_equal(reason, SARDINE_REFUSED_COMPLEX);
+        if (put_packet(&kit, packet, at, &reason) == SARDINE_REFUSED) {
+                assert_int_equal(reason, SARDINE_REFUSED_COMPLEX);
+        } else {
+                struct got *got = look(&kit, ASK("a.example", 1, .rd = true, .transport = SARDINE_TCP));
+                assert_int_equal(got->outcome, SARDINE_HIT);
+        }
         free(packet);
 }
 
@@ -254,6 +263,7 @@ static void b61_odd_options_are_refused_or_work(void **state)
         REFUSED(o.segment_size = 5000);
         REFUSED(o.n_split_options = 1);
         REFUSED(o.n_split_options = 17);
+        REFUSED(o.max_bytes = UINT64_MAX);
 #undef REFUSED
 }
 

@@ -25,16 +25,29 @@ static const struct bench_option options[] = {
     {"threads", 2, "threads of the second lookup pass"},
     {"budget", 0, "the cache's byte budget; 0: none but the entries"},
     {"seed", 1, "of the question list and the order of lookups"},
+    {"rot13", 0, "1: turn the letters of all names by 13, so that no word of theirs is known"},
     {0},
 };
 
 static sardine_cache *cache;
 static uint64_t entries, seed;
+static bool rot13;
 
 /* Queries of random entries, packed: a length byte, the query. */
 static uint8_t *list;
 static size_t list_size;
 static uint64_t n_lookups;
+
+static size_t make_query(uint64_t i, uint8_t query[WORKLOAD_QUERY_MAX])
+{
+        size_t len = workload_query(seed, i, query);
+        if (rot13)
+                for (size_t at = 12; query[at]; at += 1u + query[at])
+                        for (size_t k = at + 1; k <= at + query[at]; k++)
+                                if (query[k] >= 'a')
+                                        query[k] = (uint8_t)('a' + (query[k] - 'a' + 13) % 26);
+        return len;
+}
 
 static double share(uint64_t part, uint64_t of)
 {
@@ -76,7 +89,7 @@ static double fill(void)
         for (uint64_t done = 0; done < entries;) {
                 unsigned n = entries - done < BATCH ? (unsigned)(entries - done) : BATCH;
                 for (unsigned k = 0; k < n; k++) {
-                        query_len[k] = workload_query(seed, done + k, query[k]);
+                        query_len[k] = make_query(done + k, query[k]);
                         response_len[k] = workload_response(query[k], query_len[k], TTL, false, response[k]);
                 }
                 unsigned stored = 0;
@@ -121,7 +134,7 @@ static void make_list(void)
         for (uint64_t k = 0; k < n_lookups; k++) {
                 uint64_t r = workload_mix(seed ^ workload_mix(k));
                 uint64_t i = (uint64_t)((unsigned __int128)r * entries >> 64);
-                at[0] = (uint8_t)workload_query(seed, i, at + 1);
+                at[0] = (uint8_t)make_query(i, at + 1);
                 at += 1 + at[0];
                 if (k % 65536 == 0)
                         bench_progress("make queries", k, n_lookups + 1);
@@ -239,6 +252,7 @@ static void seed_run(void)
         unsigned threads = (unsigned)bench_option("threads");
         entries = (uint64_t)bench_option("entries");
         seed = (uint64_t)bench_option("seed");
+        rot13 = bench_option("rot13") != 0;
         if (!entries || !threads)
                 bench_die("entries and threads must be at least 1");
         double grown = fill();

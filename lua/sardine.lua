@@ -1,0 +1,548 @@
+-- SPDX-License-Identifier: MIT
+--
+-- sardine for dnsdist: a packet cache from libsardine.so in place of dnsdist's own.
+--
+--     local sardine = require 'sardine'                  -- near the top of dnsdist.conf, before any rule
+--     pc = sardine.newPacketCache(1000000, {maxTTL=86400})
+--     sardine.attach(pc)                                 -- the default pool
+--     sardine.attach(pc, 'auth')                         -- a pool that PoolAction('auth') leads to
+--
+-- `require` finds this file where `meson install` puts it when that is on LuaJIT's path (/usr/local and /usr are);
+-- elsewhere, extend package.path first or set LUA_PATH. The library is the installed one, or what the environment
+-- variable SARDINE_LIBRARY names.
+--
+-- How it works. dnsdist's own cache comes after all rules; ours is a rule, so it has to be the last one. Therefore
+-- this file replaces some of dnsdist's global functions by ones that do the same and keep that order:
+--   addAction, setRules, clearRules, mvRule, mvRuleToTop   the lookup stays the last rule
+--   addResponseAction, mvResponseRule, mvResponseRuleToTop storing stays the last response rule
+--   PoolAction, AllowAction, AllowResponseAction           end the rules, so they look up or store themselves
+--   addCacheHitResponseAction                              its rules also run for our hits, which are
+--   addSelfAnsweredResponseAction                          self-answered to dnsdist; these then do not
+-- An action that was made before this file was loaded does not know of the cache.
+
+local jit_present, ffi = pcall(require, 'ffi')
+if not jit_present then
+    error('sardine: this dnsdist was built without LuaJIT, which sardine needs', 0)
+end
+local abi = require 'sardine_abi'
+
+local function fail(...)
+    error('sardine: ' .. string.format(...), 0)
+end
+
+-- The library ----------------------------------------------------------------------------------------------------
+
+local function load_library()
+    local path = os.getenv('SARDINE_LIBRARY') or abi.library
+    local loaded, lib = pcall(ffi.load, path)
+    if not loaded then
+        fail('cannot load the library: %s (set SARDINE_LIBRARY to use another one)', lib)
+    end
+    if not pcall(ffi.sizeof, 'struct sardine_options') then
+        ffi.cdef(abi.cdef)
+    end
+    local found, number = pcall(function() return lib.sardine_abi_version() end)
+    if not found then
+        fail('%s is not libsardine: it has no sardine_abi_version()', path)
+    end
+    local version = ffi.string(lib.sardine_version())
+    if number ~= abi.abi_version or version ~= abi.version then
+        fail('sardine.lua is of version %s (ABI %d), but the library %s is of version %s (ABI %d); install both from the same build',
+             abi.version, abi.abi_version, path, version, number)
+    end
+    local complete, missing = pcall(function() return lib.sardine_dnsdist_missing() end)
+    if not complete then
+        fail('%s was built without the dnsdist adapter', path)
+    end
+    if missing ~= nil then
+        fail('this dnsdist has no function %s; 1.7 or later is needed', ffi.string(missing))
+    end
+    return lib, path
+end
+
+local lib, library_path = load_library()
+
+-- Options --------------------------------------------------------------------------------------------------------
+
+local COOKIE = 10
+local UINT32_MAX = 4294967295
+
+local noted = {}
+local function note(...)
+    local text = 'sardine: ' .. string.format(...)
+    if not noted[text] then
+        noted[text] = true
+        infolog(text)
+    end
+end
+
+local function is_whole(value, max)
+    return type(value) == 'number' and value >= 0 and value <= max and value == math.floor(value)
+end
+
+local function whole(field, max)
+    return function(options, value, name)
+        if not is_whole(value, max or UINT32_MAX) then
+            fail('newPacketCache: %s must be a whole number from 0 to %.0f', name, max or UINT32_MAX)
+        end
+        options[field] = value
+    end
+end
+
+local function boolean(set)
+    return function(options, value, name)
+        if type(value) ~= 'boolean' then
+            fail('newPacketCache: %s must be true or false', name)
+        end
+        if set then
+            set(options, value)
+        end
+    end
+end
+
+local function codes(value, name)
+    if type(value) ~= 'table' then
+        fail('newPacketCache: %s must be a list of numbers', name)
+    end
+    for key, code in pairs(value) do
+        if type(key) ~= 'number' or not is_whole(code, 65535) then
+            fail('newPacketCache: %s must be a list of numbers from 0 to 65535', name)
+        end
+    end
+    return value
+end
+
+-- dnsdist has the option, we have no use for it. It must still be of the right type.
+local function unused(check, why)
+    return function(options, value, name)
+        check({}, value, name)
+        note('option %s has no effect: %s', name, why)
+    end
+end
+
+-- The names are dnsdist's, but for the last three.
+local OPTIONS = {
+    maxTTL = whole('max_ttl'),
+    minTTL = whole('min_ttl'),
+    maxNegativeTTL = whole('max_negative_ttl'),
+    staleTTL = whole('stale_ttl'),
+    maximumEntrySize = whole('max_entry_size'),
+    dontAge = boolean(function(options, value) options.dont_age = value and 1 or 0 end),
+    temporaryFailureTTL = function(options, value, name)
+        whole('failure_ttl')(options, value, name)
+        if value > 300 then
+            options.failure_ttl = 300
+            note('option %s is limited to 300 seconds (RFC 9520)', name)
+        end
+    end,
+    cookieHashing = boolean(function(options, value)
+        if value then
+            table.insert(options.split, COOKIE)
+        end
+    end),
+    numberOfShards = unused(whole('ignored'), 'there are no shards'),
+    deferrableInsertLock = unused(boolean(), 'no insert is ever given up'),
+    parseECS = unused(boolean(), 'client subnets are always handled'),
+    keepStaleData = unused(boolean(), 'this version does not answer with expired data'),
+    truncatedTTL = unused(whole('ignored'), 'truncated answers are never kept'),
+    payloadRanks = unused(function(_, value, name) codes(value, name) end, 'one entry serves every payload size'),
+    shuffle = unused(boolean(), 'this version keeps the order of records'),
+    skipOptions = unused(function(_, value, name) codes(value, name) end,
+                         'EDNS options are skipped unless splitOptions names them'),
+    -- Ours: the budget in bytes; the limit for UDP replies; EDNS options that are part of the key.
+    maxBytes = whole('max_bytes', 2 ^ 53),
+    udpPayloadSize = whole('udp_payload_size', 65535),
+    splitOptions = function(options, value, name)
+        for _, code in pairs(codes(value, name)) do
+            table.insert(options.split, code)
+        end
+    end,
+}
+
+-- Where dnsdist prints to its console, the methods return a string: the console shows what a call returns.
+local PacketCache = {}
+
+local function cache_of(self)
+    if getmetatable(self) ~= PacketCache then
+        fail('call the method with a colon: cache:method()')
+    end
+    return self.cache
+end
+
+local function stats_of(self)
+    local stats = ffi.new('struct sardine_stats')
+    stats.sz = ffi.sizeof(stats)
+    lib.sardine_stats_get(cache_of(self), stats)
+    return stats
+end
+
+local methods = {}
+
+-- dnsdist's names first, then ours: all plain numbers, for the console prints only such tables.
+function methods:getStats()
+    local stats = stats_of(self)
+    local result = {
+        hits = tonumber(stats.hits + stats.stale + stats.refresh),
+        misses = tonumber(stats.misses + stats.cache_only_misses),
+        deferredInserts = 0,
+        deferredLookups = 0,
+        lookupCollisions = 0,
+        insertCollisions = 0,
+        ttlTooShorts = tonumber(stats.reasons[lib.SARDINE_REFUSED_TTL_ZERO] + stats.reasons[lib.SARDINE_REFUSED_TTL_SHORT]),
+        cleanupCount = 0,
+        maxEntries = tonumber(stats.max_entries),
+        maxBytes = tonumber(stats.max_bytes),
+        entryBytes = tonumber(stats.entry_bytes),
+        indexBytes = tonumber(stats.index_bytes),
+        deadBytes = tonumber(stats.dead_bytes),
+        staleHits = tonumber(stats.stale),
+    }
+    for _, name in ipairs { 'entries', 'bytes', 'lookups', 'bypass', 'inserts', 'stored', 'replaced', 'refreshed',
+                            'refused', 'evicted', 'expired', 'expunged' } do
+        result[name] = tonumber(stats[name])
+    end
+    for reason = 1, lib.SARDINE_REASON_COUNT - 1 do
+        if stats.reasons[reason] > 0 then
+            local prefix = reason < lib.SARDINE_REFUSED_MALFORMED and 'bypass_' or 'refused_'
+            result[prefix .. ffi.string(lib.sardine_reason_name(reason))] = tonumber(stats.reasons[reason])
+        end
+    end
+    return result
+end
+
+function methods:printStats()
+    local stats = methods.getStats(self)
+    local lines = {}
+    local function line(label, ...)
+        table.insert(lines, string.format('%-10s ' .. string.rep('%s', select('#', ...)), label .. ':', ...))
+    end
+    local asked = stats.hits + stats.misses
+    line('Entries', methods.toString(self))
+    line('Bytes', string.format('%.0f/%.0f', stats.bytes, stats.maxBytes),
+         stats.entries > 0 and string.format(' (%.1f an entry)', stats.bytes / stats.entries) or '')
+    line('Hits', stats.hits, asked > 0 and string.format(' (%.1f %%)', 100 * stats.hits / asked) or '')
+    line('Misses', stats.misses)
+    line('Bypassed', stats.bypass)
+    line('Stored', stats.stored, ', replaced ', stats.replaced, ', refreshed ', stats.refreshed)
+    line('Refused', stats.refused)
+    line('Evicted', stats.evicted, ', expired ', stats.expired, ', expunged ', stats.expunged)
+    local reasons = {}
+    for name, count in pairs(stats) do
+        if name:find('^bypass_') or name:find('^refused_') then
+            table.insert(reasons, string.format('  %s: %d', name:gsub('_', ' '), count))
+        end
+    end
+    table.sort(reasons)
+    return table.concat(lines, '\n') .. (#reasons > 0 and '\n' .. table.concat(reasons, '\n') or '')
+end
+
+function methods:toString()
+    local stats = stats_of(self)
+    return string.format('%.0f/%.0f', tonumber(stats.entries), tonumber(stats.max_entries))
+end
+
+function methods:isFull()
+    local stats = stats_of(self)
+    return stats.max_entries > 0 and stats.entries >= stats.max_entries
+end
+
+local function removed(count)
+    if count < 0 then
+        fail('%s', ffi.string(lib.sardine_strerror(tonumber(count))))
+    end
+    return tonumber(count)
+end
+
+local function limit(value, method)
+    if not is_whole(value, 2 ^ 53) then
+        fail('%s: the number of entries to keep must be a whole number', method)
+    end
+    return value
+end
+
+function methods:expunge(n)
+    return removed(lib.sardine_expunge_to(cache_of(self), limit(n, 'expunge')))
+end
+
+function methods:purgeExpired(n)
+    return removed(lib.sardine_purge_expired(cache_of(self), limit(n, 'purgeExpired')))
+end
+
+-- `name` is text or a DNSName. Returns how many entries were removed, all variants of a name counted.
+function methods:expungeByName(name, qtype, suffix_match)
+    local cache = cache_of(self)
+    if type(name) == 'userdata' then
+        name = name:toString()
+    end
+    if type(name) ~= 'string' then
+        fail('expungeByName: the name must be a string or a DNSName')
+    end
+    if qtype ~= nil and not is_whole(qtype, 65535) then
+        fail('expungeByName: the type must be a number, as in DNSQType')
+    end
+    local wire = ffi.new('uint8_t[255]')
+    local length = lib.sardine_name_from_text(name, wire)
+    if length < 0 then
+        fail('expungeByName: "%s" is not a domain name', name)
+    end
+    local selector = ffi.new('struct sardine_selector')
+    selector.sz = ffi.sizeof(selector)
+    selector.name = wire
+    selector.name_len = length
+    selector.below = suffix_match and 1 or 0
+    selector.qtype = qtype or 0
+    return removed(lib.sardine_expunge(cache, selector))
+end
+
+PacketCache.__tostring = methods.toString
+function PacketCache.__index(_, name)
+    return methods[name] or fail('PacketCache has no method "%s" in this version', tostring(name))
+end
+
+-- The names of a list of options, sorted, so that the same mistakes always give the same message.
+local function sorted_names(options)
+    local names = {}
+    for name in pairs(options) do
+        table.insert(names, tostring(name))
+    end
+    table.sort(names)
+    return names
+end
+
+local function newPacketCache(max_entries, options)
+    if not is_whole(max_entries, 2 ^ 53) then
+        fail('newPacketCache: the first argument, the number of entries, must be a whole number')
+    end
+    if options ~= nil and type(options) ~= 'table' then
+        fail('newPacketCache: the second argument must be a table of options')
+    end
+    options = options or {}
+    if max_entries == 0 and options.maxBytes == nil then
+        fail('newPacketCache: 0 entries means no limit by number, which needs the option maxBytes')
+    end
+
+    local set = { split = {} }
+    for _, name in ipairs(sorted_names(options)) do
+        if not OPTIONS[name] then
+            fail('newPacketCache: unknown option %s', name)
+        end
+        OPTIONS[name](set, options[name], name)
+    end
+
+    local opt = ffi.new('struct sardine_options')
+    lib.sardine_options_init(opt, ffi.sizeof(opt))
+    opt.max_entries = max_entries
+    local split = ffi.new('uint16_t[?]', math.max(#set.split, 1), set.split)
+    opt.split_options = split
+    opt.n_split_options = #set.split
+    set.split = nil
+    for field, value in pairs(set) do
+        opt[field] = value
+    end
+
+    local cache = ffi.new('sardine_cache *[1]')
+    local why = ffi.new('char[256]')
+    local id = lib.sardine_dnsdist_create(opt, cache, why, ffi.sizeof(why))
+    if id < 0 then
+        local detail = ffi.string(why)
+        fail('newPacketCache: %s%s', ffi.string(lib.sardine_strerror(id)), detail ~= '' and ': ' .. detail or '')
+    end
+    local handle = ffi.gc(cache[0], function() lib.sardine_dnsdist_destroy(id) end)
+    return setmetatable({ cache = handle, id = id }, PacketCache)
+end
+
+-- Actions --------------------------------------------------------------------------------------------------------
+
+local dnsdist = {}
+for _, name in ipairs { 'addAction', 'setRules', 'clearRules', 'rmRule', 'mvRule', 'mvRuleToTop', 'PoolAction',
+                        'AllowAction', 'addResponseAction', 'rmResponseRule', 'mvResponseRule', 'mvResponseRuleToTop',
+                        'AllowResponseAction', 'addCacheHitResponseAction', 'addSelfAnsweredResponseAction' } do
+    dnsdist[name] = _G[name]
+    if dnsdist[name] == nil then
+        fail('this Lua state has no function %s: is this a configuration of dnsdist 1.7 or later?', name)
+    end
+end
+
+-- Code for a Lua state of a dnsdist thread: declares the one C function that it calls. Tried out here, since a
+-- mistake there would show at the first query only.
+local function thread_code(c_function, body)
+    local declaration = abi.cdef:match('[^\n]*%f[%w_]' .. c_function .. '%b();')
+    local code = string.format([[
+local ffi = require 'ffi'
+ffi.cdef(%q)
+local lib = ffi.load(%q)
+return function(packet)
+%s
+end]], declaration, library_path, body)
+    assert(type(assert(loadstring(code))()) == 'function')
+    return code
+end
+
+local function pool_number(name)
+    if type(name) ~= 'string' then
+        fail('a pool is named by a string')
+    end
+    local number = lib.sardine_dnsdist_pool(name)
+    if number < 0 then
+        fail('pool %s: %s', name, ffi.string(lib.sardine_strerror(number)))
+    end
+    return number
+end
+
+-- An action that looks up in the pool's cache; after a miss it does `otherwise`. Every instance costs a Lua state in
+-- every thread, so equal ones are made once.
+local lookup_actions = {}
+local function lookup_action(pool, otherwise)
+    local code = thread_code('sardine_dnsdist_lookup', string.format([[
+    if lib.sardine_dnsdist_lookup(%d, packet) ~= 0 then
+        return %d
+    end
+    %s]], pool_number(pool), DNSAction.HeaderModify, otherwise))
+    lookup_actions[code] = lookup_actions[code] or LuaFFIPerThreadAction(code)
+    return lookup_actions[code]
+end
+
+local store_actions = {}
+local function store_action(result)
+    local code = thread_code('sardine_dnsdist_store', string.format([[
+    lib.sardine_dnsdist_store(packet)
+    return %d]], result))
+    store_actions[code] = store_actions[code] or LuaFFIPerThreadResponseAction(code)
+    return store_actions[code]
+end
+
+function PoolAction(pool, ...)
+    if select('#', ...) > 0 then
+        -- From 1.8 on the rules may go on after it, with a lookup of another pool to come.
+        fail('PoolAction with more arguments than the pool is not supported in this version')
+    end
+    return lookup_action(pool, string.format([[
+    ffi.C.dnsdist_ffi_dnsquestion_set_result(packet, %q, %d)
+    return %d]], pool, #pool, DNSAction.Pool))
+end
+
+function AllowAction()
+    return lookup_action('', 'return ' .. DNSAction.Allow)
+end
+
+function AllowResponseAction()
+    return store_action(DNSResponseAction.Allow)
+end
+
+-- Order of rules -------------------------------------------------------------------------------------------------
+
+-- A rule of ours that is to be the last of its chain, once it is wanted.
+local function last_rule(name, action_maker, add, remove)
+    local chain = { wanted = false, there = false }
+    function chain.take()
+        if chain.there then
+            remove(name)
+            chain.there = false
+        end
+    end
+    function chain.put()
+        if chain.wanted then
+            chain.take()
+            add(AllRule(), action_maker(), { name = name })
+            chain.there = true
+        end
+    end
+    return chain
+end
+
+local lookups = last_rule('sardine lookup', function() return lookup_action('', 'return ' .. DNSAction.None) end,
+                          dnsdist.addAction, dnsdist.rmRule)
+local stores = last_rule('sardine store', function() return store_action(DNSResponseAction.None) end,
+                         dnsdist.addResponseAction, dnsdist.rmResponseRule)
+
+function addAction(...)
+    dnsdist.addAction(...)
+    lookups.put()
+end
+
+function setRules(...)
+    dnsdist.setRules(...)
+    lookups.there = false
+    lookups.put()
+end
+
+function clearRules()
+    dnsdist.clearRules()
+    lookups.there = false
+    lookups.put()
+end
+
+function mvRule(...)
+    lookups.take()
+    dnsdist.mvRule(...)
+    lookups.put()
+end
+
+function mvRuleToTop()
+    lookups.take()
+    dnsdist.mvRuleToTop()
+    lookups.put()
+end
+
+function addResponseAction(...)
+    dnsdist.addResponseAction(...)
+    stores.put()
+end
+
+function mvResponseRule(...)
+    stores.take()
+    dnsdist.mvResponseRule(...)
+    stores.put()
+end
+
+function mvResponseRuleToTop()
+    stores.take()
+    dnsdist.mvResponseRuleToTop()
+    stores.put()
+end
+
+function addCacheHitResponseAction(rule, ...)
+    dnsdist.addCacheHitResponseAction(rule, ...)
+    dnsdist.addSelfAnsweredResponseAction(AndRule { TagRule('sardine-hit'), makeRule(rule) }, ...)
+    lib.sardine_dnsdist_mark_hits(1)
+end
+
+function addSelfAnsweredResponseAction(rule, ...)
+    dnsdist.addSelfAnsweredResponseAction(AndRule { NotRule(TagRule('sardine-hit')), makeRule(rule) }, ...)
+    lib.sardine_dnsdist_mark_hits(1)
+end
+
+-- Attaching ------------------------------------------------------------------------------------------------------
+
+local attached = {} -- by pool: keeps the cache from being collected
+
+-- Let a pool use a cache, in place of what it used. The default pool when none is named.
+local function attach(cache, pool)
+    pool = pool or ''
+    if getmetatable(cache) ~= PacketCache then
+        fail('attach: the first argument must come from sardine.newPacketCache()')
+    end
+    lib.sardine_dnsdist_attach(pool_number(pool), cache.id)
+    attached[pool] = cache
+    if not stores.wanted then
+        stores.wanted = true
+        stores.put()
+    end
+    if pool == '' and not lookups.wanted then
+        lookups.wanted = true
+        lookups.put()
+    end
+end
+
+-- The pool does without a cache from now on. The cache is freed when nothing else refers to it.
+local function detach(pool)
+    pool = pool or ''
+    lib.sardine_dnsdist_attach(pool_number(pool), 0)
+    attached[pool] = nil
+    if pool == '' then
+        lookups.take()
+        lookups.wanted = false
+    end
+end
+
+return { newPacketCache = newPacketCache, attach = attach, detach = detach, version = abi.version }

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: MIT
+"""A scripted upstream and the hosts under test, each on free loopback ports, all bounded in time."""
+import os
+import shutil
+import signal
+import socket
+import socketserver
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+
+import dnsmsg
+
+TIMEOUT = 5  # seconds for anything that should happen at once
+
+
+def free_port():
+    """A port that is free for UDP and TCP."""
+    for _ in range(100):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tcp, socket.socket(
+            socket.AF_INET, socket.SOCK_DGRAM
+        ) as udp:
+            tcp.bind(("127.0.0.1", 0))
+            try:
+                udp.bind(tcp.getsockname())
+            except OSError:
+                continue
+            return tcp.getsockname()[1]
+    raise RuntimeError("no free port")
+
+
+def receive(stream, size):
+    data = b""
+    while len(data) < size:
+        part = stream.recv(size - len(data))
+        if not part:
+            raise EOFError
+        data += part
+    return data
+
+
+class Upstream:
+    """Answers from a script and remembers what it was asked.
+
+    A script is called with the Message and "udp" or "tcp", and returns the response's bytes, or None for silence."""
+
+    def __init__(self):
+        self.port = free_port()
+        self.lock = threading.Lock()
+        self.scripts = {}
+        self.log = []
+        upstream = self
+
+        class Udp(socketserver.BaseRequestHandler):
+            def handle(self):
+                data, sock = self.request
+                response = upstream.respond(data, "udp")
+                if response is not None:
+                    sock.sendto(response, self.client_address)
+
+        class Tcp(socketserver.BaseRequestHandler):
+            def handle(self):
+                self.request.settimeout(60)
+                try:
+                    while True:
+                        (size,) = struct.unpack("!H", receive(self.request, 2))
+                        response = upstream.respond(receive(self.request, size), "tcp")
+                        if response is not None:
+                            self.request.sendall(struct.pack("!H", len(response)) + response)
+                except (EOFError, OSError):
+                    pass
+
+        class UdpServer(socketserver.UDPServer):
+            max_packet_size = 65535
+
+        class TcpServer(socketserver.ThreadingTCPServer):
+            allow_reuse_address = True
+            daemon_threads = True
+
+        self.servers = [UdpServer(("127.0.0.1", self.port), Udp), TcpServer(("127.0.0.1", self.port), Tcp)]
+        for server in self.servers:
+            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    def close(self):
+        for server in self.servers:
+            server.shutdown()
+            server.server_close()
+
+    def on(self, name, qtype, script):
+        """Answer this question by the script from now on; a list of records is an answer section."""
+        if not callable(script):
+            records = script
+            script = lambda message, _: dnsmsg.reply(message, answer=records)
+        with self.lock:
+            self.scripts[name.lower(), qtype] = script
+
+    def respond(self, data, transport):
+        message = dnsmsg.Message(data)
+        with self.lock:
+            self.log.append((message, transport))
+            script = self.scripts.get((message.qname.lower(), message.qtype))
+        if script is None:
+            return dnsmsg.reply(message, rcode=dnsmsg.REFUSED)
+        return script(message, transport)
+
+    def asked(self, name, qtype=None):
+        """How many queries there were for a name."""
+        return len(self.queries(name, qtype))
+
+    def queries(self, name, qtype=None):
+        with self.lock:
+            return [m for m, _ in self.log if m.qname.lower() == name.lower() and qtype in (None, m.qtype)]
+
+
+class Host:
+    """A server process under test."""
+
+    def __init__(self, command, port, environment=None):
+        self.port = port
+        self.output = tempfile.TemporaryFile(mode="w+")
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=self.output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **(environment or {})},
+        )
+        try:
+            self.wait_until_it_listens()
+        except BaseException:
+            self.close()
+            raise
+
+    def wait_until_it_listens(self):
+        # Sockets are bound before threads start: queries sent from now on are queued.
+        deadline = time.monotonic() + 4 * TIMEOUT
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the host ended at once:\n{self.text()}")
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+                return
+            except OSError:
+                time.sleep(0.02)
+        raise RuntimeError(f"the host does not listen:\n{self.text()}")
+
+    def text(self):
+        self.output.flush()
+        self.output.seek(0)
+        return self.output.read()
+
+    def stop(self, how=signal.SIGTERM):
+        """Returns the exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+            try:
+                self.process.wait(TIMEOUT)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+                raise RuntimeError("the host did not stop") from None
+        return self.process.returncode
+
+    def close(self):
+        """Stop, if it has not stopped by itself, and forget what it printed."""
+        self.stop()
+        self.output.close()
+
+    def udp(self, query):
+        """Send a query, return the reply's bytes."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.settimeout(TIMEOUT)
+            sock.connect(("127.0.0.1", self.port))
+            sock.send(query)
+            return sock.recv(65535)
+
+    def tcp(self, query):
+        with socket.create_connection(("127.0.0.1", self.port), timeout=TIMEOUT) as sock:
+            sock.sendall(struct.pack("!H", len(query)) + query)
+            (size,) = struct.unpack("!H", receive(sock, 2))
+            return receive(sock, size)
+
+    def ask(self, query, tcp=False):
+        """Send a query, return the reply as a Message that is known to belong to it."""
+        message = dnsmsg.Message(self.tcp(query) if tcp else self.udp(query))
+        assert message.id == dnsmsg.Message(query).id, "another query's id"
+        assert message.flags & dnsmsg.QR, "not a response"
+        return message
+
+
+class Forwarder(Host):
+    def __init__(self, upstream, *options):
+        port = free_port()
+        super().__init__(
+            [os.environ["SARDINE_FORWARDER"], "--listen", f"127.0.0.1:{port}", "--upstream", f"127.0.0.1:{upstream.port}"]
+            + list(options),
+            port,
+        )
+
+
+class Dnsdist(Host):
+    """`config` is what follows the standard lines; a console is there for commands at run time."""
+
+    KEY = "MXNeLFWHUe4363BBKrY06cAsH8NWNb+Se2eXU5+Bb74="
+
+    def __init__(self, upstream, config, server="", environment=None):
+        port, self.folder = free_port(), tempfile.mkdtemp()
+        self.config_file = os.path.join(self.folder, "dnsdist.conf")
+        with open(self.config_file, "w", encoding="utf-8") as file:
+            file.write(
+                f"setLocal('127.0.0.1:{port}')\n"
+                "setSecurityPollSuffix('')\n"
+                f"controlSocket('127.0.0.1:{free_port()}')\n"
+                f"setKey('{self.KEY}')\n"
+                f"server = newServer{{address='127.0.0.1:{upstream.port}', {server}}}\n"
+                "server:setUp()\n"
+                f"{config}\n"
+            )
+        super().__init__(["dnsdist", "--supervised", "--disable-syslog", "-C", self.config_file], port, environment)
+
+    def console(self, command):
+        """Returns what the console prints."""
+        return subprocess.run(
+            ["dnsdist", "-C", self.config_file, "-e", command],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=4 * TIMEOUT,
+        ).stdout.strip()
+
+    def close(self):
+        super().close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def check_config(config, environment=None):
+    """Run dnsdist --check-config; returns the exit status and what it printed."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "dnsdist.conf")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(config)
+        done = subprocess.run(
+            ["dnsdist", "--check-config", "-C", path],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=4 * TIMEOUT,
+            env={**os.environ, **(environment or {})},
+        )
+        return done.returncode, done.stdout

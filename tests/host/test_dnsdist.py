@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: MIT
+"""Real dnsdist with sardine: the behaviours, and what belongs to dnsdist: rules, pools, the console, start-up."""
+import os
+import time
+import unittest
+
+import dnsmsg
+import harness
+import loader
+from behaviours import Behaviours
+from dnsmsg import A, a, opt, query, reply
+
+CACHE = """
+local sardine = require 'sardine'
+pc = sardine.newPacketCache(10000, {temporaryFailureTTL=2, udpPayloadSize=4096})
+sardine.attach(pc)
+"""
+
+
+class BehavioursInDnsdist(Behaviours, unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.upstream = harness.Upstream()
+        cls.addClassCleanup(cls.upstream.close)
+        cls.host = harness.Dnsdist(cls.upstream, CACHE)
+        cls.addClassCleanup(cls.host.close)
+
+
+class DnsdistTest(unittest.TestCase):
+    def setUp(self):
+        self.upstream = harness.Upstream()
+        self.addCleanup(self.upstream.close)
+
+    def start(self, config, **more):
+        host = harness.Dnsdist(self.upstream, config, **more)
+        self.addCleanup(host.close)
+        return host
+
+    def expect_upstream(self, host, name, count, queries=3, tcp=False):
+        """Ask for the A record `queries` times: the upstream hears `count` of them."""
+        before = self.upstream.asked(name)
+        for _ in range(queries):
+            answer = host.ask(query(name), tcp)
+        self.assertEqual(self.upstream.asked(name) - before, count, name)
+        return answer
+
+    def serve(self, *names, ttl=300):
+        for name in names:
+            self.upstream.on(name, A, [a(name, ttl)])
+
+
+class Rules(DnsdistTest):
+    def b04_flags_changed_by_a_rule(self):
+        host = self.start(
+            CACHE + "addAction('rd.example.', SetNoRecurseAction())\n"
+            "addAction('cd.example.', SetDisableValidationAction())\n"
+        )
+        self.serve("a.rd.example", "a.cd.example")
+        for name, flag, sent in (("a.rd.example", dnsmsg.RD, dnsmsg.RD), ("a.cd.example", dnsmsg.CD, dnsmsg.RD)):
+            for _ in range(3):
+                answer = host.ask(query(name, flags=sent))
+                self.assertEqual(answer.flags & (dnsmsg.RD | dnsmsg.CD), sent, name)
+            (asked,) = self.upstream.queries(name)
+            self.assertNotEqual(asked.flags & flag, sent & flag, "the rule did not work")
+
+    def test_skip_cache_action(self):
+        host = self.start(CACHE + "addAction('skip.example.', SetSkipCacheAction())")
+        self.serve("a.skip.example", "a.keep.example")
+        self.expect_upstream(host, "a.skip.example", 3)
+        self.expect_upstream(host, "a.keep.example", 1)
+
+    def test_skip_cache_response_action(self):
+        host = self.start(CACHE + "addResponseAction('skip.example.', SetSkipCacheResponseAction())")
+        self.serve("a.skip.example", "a.keep.example")
+        self.expect_upstream(host, "a.skip.example", 3)
+        self.expect_upstream(host, "a.keep.example", 1)
+
+    def test_failure_ttl_action(self):
+        host = self.start(
+            CACHE + "addAction('off.example.', SetTempFailureCacheTTLAction(0))\n"
+            "addAction('long.example.', SetTempFailureCacheTTLAction(100))\n"
+        )
+        for name in ("a.off.example", "a.long.example"):
+            self.upstream.on(name, A, lambda m, _: reply(m, rcode=dnsmsg.SERVFAIL))
+        self.expect_upstream(host, "a.off.example", 3)
+        self.expect_upstream(host, "a.long.example", 1)
+        time.sleep(2.2)  # the cache's own failure TTL
+        self.expect_upstream(host, "a.long.example", 0)
+
+    def test_rules_added_later_still_come_before_the_lookup(self):
+        host = self.start(CACHE)
+        self.serve("a.late.example")
+        self.expect_upstream(host, "a.late.example", 1)
+        host.console("addAction('late.example.', SpoofAction('192.0.2.200'))")
+        self.assertEqual(self.expect_upstream(host, "a.late.example", 0).answer[0].data[-1], 200)
+        host.console("mvRuleToTop()")  # moves the spoofing rule, not the lookup
+        self.assertRegex(host.console("showRules()"), r"(?s)^[^\n]*\n0 .*spoof.*\n1 +sardine lookup")
+        host.console("rmRule(0)")
+        self.assertEqual(self.expect_upstream(host, "a.late.example", 0).answer[0].data[-1], 1)
+        host.console("clearRules()")
+        self.expect_upstream(host, "a.late.example", 0)
+        host.console("setRules({newRuleAction(AllRule(), SetSkipCacheAction())})")
+        self.expect_upstream(host, "a.late.example", 3)
+
+    def test_response_rules_added_later_still_come_before_storing(self):
+        host = self.start(CACHE + "addResponseAction(AllRule(), DelayResponseAction(1))")
+        self.serve("a.late.example")
+        host.console("addResponseAction('late.example.', SetSkipCacheResponseAction())")
+        self.expect_upstream(host, "a.late.example", 3)
+
+    def test_allow_actions_do_not_keep_the_cache_out(self):
+        host = self.start(
+            "local sardine = require 'sardine'\n"
+            "addAction('allowed.example.', AllowAction())\n"
+            "addResponseAction('allowed-response.example.', AllowResponseAction())\n" + CACHE
+        )
+        self.serve("a.allowed.example", "a.allowed-response.example")
+        self.expect_upstream(host, "a.allowed.example", 1)
+        self.expect_upstream(host, "a.allowed-response.example", 1)
+
+    def test_response_rules_for_hits(self):
+        host = self.start(
+            CACHE + "addCacheHitResponseAction('drop-hits.example.', DropResponseAction())\n"
+            "addSelfAnsweredResponseAction(AllRule(), DropResponseAction())\n"
+            "addAction('spoofed.example.', SpoofAction('192.0.2.200'))\n"
+        )
+        self.serve("a.drop-hits.example", "a.other.example")
+        # A hit runs the rules for hits, and not those for answers that dnsdist makes.
+        self.expect_upstream(host, "a.other.example", 1)
+        self.expect_upstream(host, "a.drop-hits.example", 1, queries=1)
+        host_timeout, harness.TIMEOUT = harness.TIMEOUT, 0.5
+        try:
+            for name in ("a.drop-hits.example", "a.spoofed.example"):
+                with self.assertRaises(TimeoutError):
+                    host.ask(query(name))
+        finally:
+            harness.TIMEOUT = host_timeout
+
+
+class Pools(DnsdistTest):
+    def test_pool_action(self):
+        other = harness.Upstream()
+        self.addCleanup(other.close)
+        host = self.start(
+            "sardine = require 'sardine'\n"
+            "addAction('early.example.', PoolAction('p'))\n"  # made before the cache is attached
+            f"newServer{{address='127.0.0.1:{other.port}', pool={{'p', 'uncached'}}}}:setUp()\n"
+            "pc = sardine.newPacketCache(1000)\n"
+            "sardine.attach(pc)\n"
+            "pc2 = sardine.newPacketCache(1000)\n"
+            "sardine.attach(pc2, 'p')\n"
+            "addAction('late.example.', PoolAction('p'))\n"
+            "addAction('uncached.example.', PoolAction('uncached'))\n"
+        )
+        self.serve("a.default.example")
+        for name in ("a.early.example", "a.late.example", "a.uncached.example"):
+            other.on(name, A, [a(name, 300, "192.0.2.9")])
+        self.expect_upstream(host, "a.default.example", 1)
+        for name, count in (("a.early.example", 1), ("a.late.example", 1), ("a.uncached.example", 3)):
+            for tcp in (False, True, False):
+                self.assertEqual(host.ask(query(name), tcp).answer[0].data[-1], 9)
+            self.assertEqual(other.asked(name), count, name)
+            self.assertEqual(self.upstream.asked(name), 0)
+        self.assertEqual(host.console("pc:toString() .. ' ' .. pc2:toString()"), "1/1000 2/1000")
+
+    def test_one_cache_in_two_pools(self):
+        host = self.start(
+            CACHE + "server:addPool('p')\nsardine_module = require 'sardine'\nsardine_module.attach(pc, 'p')\n"
+            "addAction('tcp.example.', PoolAction('p'))\n"
+        )
+        self.serve("a.tcp.example", "a.udp.example")
+        self.expect_upstream(host, "a.tcp.example", 1)
+        self.expect_upstream(host, "a.udp.example", 1)
+        self.assertEqual(host.console("pc:toString()"), "2/10000")
+
+    def test_detach_and_exchange_at_run_time(self):
+        host = self.start("sardine = require 'sardine'\npc = sardine.newPacketCache(1000)\nsardine.attach(pc)")
+        self.serve("a.example")
+        self.expect_upstream(host, "a.example", 1)
+        host.console("pc = sardine.newPacketCache(500) sardine.attach(pc) collectgarbage()")
+        self.expect_upstream(host, "a.example", 1)
+        self.assertEqual(host.console("pc:toString()"), "1/500")
+        host.console("sardine.detach() pc = nil collectgarbage()")
+        self.expect_upstream(host, "a.example", 3)
+        host.console("pc = sardine.newPacketCache(100) sardine.attach(pc)")
+        self.expect_upstream(host, "a.example", 1)
+
+
+class Backends(DnsdistTest):
+    def b16_backend_transport_and_state_do_not_matter(self):
+        host = self.start(CACHE, server="tcpOnly=true")
+        self.serve("a.example")
+        self.expect_upstream(host, "a.example", 1)
+        self.expect_upstream(host, "a.example", 0, tcp=True)
+        host.console("server:setDown()")
+        self.expect_upstream(host, "a.example", 0)
+
+    def b19_client_subnet_and_backends_down(self):
+        host = self.start(CACHE, server="useClientSubnet=true")
+
+        def script(scope):
+            def answer(message, _):
+                ((code, value),) = message.edns_options
+                self.assertEqual(code, dnsmsg.ECS)
+                echoed = value[:3] + bytes([scope]) + value[4:]
+                return reply(message, answer=[a(message.qname, 300)], edns=opt(options=[(code, echoed)]))
+
+            return answer
+
+        for name, scope in (("scoped.example", 24), ("wide.example", 16), ("all.example", 0)):
+            self.upstream.on(name, A, script(scope))
+            self.expect_upstream(host, name, 1)
+        host.console("server:setDown()")
+        for name in ("scoped.example", "wide.example", "all.example"):
+            answer = self.expect_upstream(host, name, 0)
+            self.assertEqual(answer.opts, [])
+
+
+class Console(DnsdistTest):
+    def test_methods(self):
+        host = self.start(CACHE)
+        names = ["a.x.example", "b.x.example", "badx.example"]
+        self.serve(*names)
+        for name in names:
+            self.expect_upstream(host, name, 1)
+        self.assertEqual(host.console("pc:toString()"), "3/10000")
+        self.assertEqual(host.console("tostring(pc:isFull())"), "false")
+        stats = host.console("pc:printStats()")
+        self.assertRegex(stats, r"(?m)^Hits: +6 \(66\.7 %\)$")
+        self.assertRegex(stats, r"(?m)^Misses: +3$")
+        self.assertIn('"hits": 6', host.console("pc:getStats()"))
+        self.assertEqual(host.console("pc:expungeByName('A.X.example', DNSQType.AAAA)"), "0")
+        self.assertEqual(host.console("pc:expungeByName(newDNSName('A.X.example'), DNSQType.A)"), "1")
+        self.assertEqual(host.console("pc:expungeByName('x.example', 255, true)"), "1")
+        self.expect_upstream(host, "badx.example", 0)
+        self.expect_upstream(host, "a.x.example", 1)
+        self.assertEqual(host.console("pc:purgeExpired(0)"), "0")
+        self.assertEqual(host.console("pc:expunge(1)"), "1")
+        self.assertEqual(host.console("pc:toString()"), "1/10000")
+        self.assertIn("no method", host.console("pc:nonsense()"))
+
+    def test_jemalloc_preloaded(self):
+        host = self.start(CACHE, environment={"LD_PRELOAD": "libjemalloc.so.2"})
+        with open(f"/proc/{host.process.pid}/maps", encoding="ascii") as maps:
+            self.assertIn("libjemalloc", maps.read())
+        self.serve("a.example")
+        self.expect_upstream(host, "a.example", 1)
+        self.expect_upstream(host, "a.example", 0, tcp=True)
+
+
+class StartUp(unittest.TestCase):
+    """dnsdist --check-config says what is wrong, and fails."""
+
+    def refused(self, options, expected, environment=None):
+        status, text = harness.check_config(
+            f"local sardine = require 'sardine'\nsardine.attach(sardine.newPacketCache({options}))", environment
+        )
+        self.assertEqual(status, 1, text)
+        self.assertRegex(text, expected)
+
+    def test_every_option_of_dnsdist_is_accepted(self):
+        status, text = harness.check_config(
+            "local sardine = require 'sardine'\n"
+            "local options = {maxTTL=3600, minTTL=1, temporaryFailureTTL=30, staleTTL=30, dontAge=true,"
+            " numberOfShards=10, deferrableInsertLock=false, maxNegativeTTL=600, parseECS=true, keepStaleData=true,"
+            " cookieHashing=true, skipOptions={10, 12}, maximumEntrySize=4096, truncatedTTL=5,"
+            " payloadRanks={512, 1232}, shuffle=true}\n"
+            "sardine.newPacketCache(1000, options)\n"
+            "sardine.attach(sardine.newPacketCache(1000, options))\n"
+            "sardine.newPacketCache(0, {maxBytes=1000000, udpPayloadSize=1400, splitOptions={65001}})\n"
+        )
+        self.assertEqual(status, 0, text)
+        self.assertEqual(text.count("option numberOfShards has no effect"), 1, text)
+
+    def test_wrong_options(self):
+        self.refused("100, {maxTtl=3}", "unknown option maxTtl")
+        self.refused("100, {maxTTL='3'}", "maxTTL must be a whole number")
+        self.refused("100, {maxTTL=-1}", "maxTTL must be a whole number")
+        self.refused("100, {maxTTL=1.5}", "maxTTL must be a whole number")
+        self.refused("100, {dontAge=1}", "dontAge must be true or false")
+        self.refused("100, {numberOfShards=true}", "numberOfShards must be a whole number")
+        self.refused("100, {skipOptions=10}", "skipOptions must be a list")
+        self.refused("100, {splitOptions={65536}}", "splitOptions must be a list")
+        self.refused("100, {maximumEntrySize=100}", "max_entry_size")
+        self.refused("100, 3600", "must be a table")
+        self.refused("-1", "first argument")
+        self.refused("", "first argument")
+        self.refused("0", "maxBytes")
+
+    def test_missing_files(self):
+        self.refused("100", "cannot load the library: /nowhere/lib.so", {"SARDINE_LIBRARY": "/nowhere/lib.so"})
+        self.refused("100", "libc.so.6 is not libsardine", {"SARDINE_LIBRARY": "libc.so.6"})
+        self.refused("100", "module 'sardine' not found", {"LUA_PATH": "/nowhere/?.lua"})
+
+    def test_version_mismatch(self):
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as folder:
+            for file in ("sardine.lua", "sardine_abi.lua"):
+                with open(os.path.join(os.environ["SARDINE_LUA"], file), encoding="utf-8") as source:
+                    text = source.read()
+                with open(os.path.join(folder, file), "w", encoding="utf-8") as copy:
+                    copy.write(text.replace("abi_version = 1,", "abi_version = 99,"))
+            self.refused("100", r"sardine\.lua is of version .*ABI 99.*but the library", {"LUA_PATH": f"{folder}/?.lua;;"})
+
+
+if __name__ == "__main__":
+    loader.main()

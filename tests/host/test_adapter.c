@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT
+ * The adapter without dnsdist: this program exports dnsdist's FFI functions itself. */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "host/dnsdist.h"
+
+/* A packet as dnsdist has it. */
+struct packet {
+        uint8_t data[4096];
+        size_t len;
+        bool skip, failure_ttl_set, tcp;
+        uint32_t failure_ttl;
+        char token[2048], hit[8]; /* tags */
+        bool has_token, has_hit;
+};
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT void *dnsdist_ffi_dnsquestion_get_header(const void *dq);
+EXPORT uint16_t dnsdist_ffi_dnsquestion_get_len(const void *dq);
+EXPORT bool dnsdist_ffi_dnsquestion_set_size(void *dq, size_t size);
+EXPORT void dnsdist_ffi_dnsquestion_get_remoteaddr(const void *dq, const void **addr, size_t *size);
+EXPORT bool dnsdist_ffi_dnsquestion_get_tcp(const void *dq);
+EXPORT bool dnsdist_ffi_dnsquestion_get_skip_cache(const void *dq);
+EXPORT bool dnsdist_ffi_dnsquestion_is_temp_failure_ttl_set(const void *dq);
+EXPORT uint32_t dnsdist_ffi_dnsquestion_get_temp_failure_ttl(const void *dq);
+EXPORT const char *dnsdist_ffi_dnsquestion_get_tag(const void *dq, const char *label);
+EXPORT void dnsdist_ffi_dnsquestion_set_tag(void *dq, const char *label, const char *value);
+
+void *dnsdist_ffi_dnsquestion_get_header(const void *dq)
+{
+        return ((struct packet *)dq)->data;
+}
+
+uint16_t dnsdist_ffi_dnsquestion_get_len(const void *dq)
+{
+        return (uint16_t)((const struct packet *)dq)->len;
+}
+
+bool dnsdist_ffi_dnsquestion_set_size(void *dq, size_t size)
+{
+        struct packet *p = dq;
+        if (size > sizeof p->data)
+                return false;
+        p->len = size;
+        return true;
+}
+
+void dnsdist_ffi_dnsquestion_get_remoteaddr(const void *dq, const void **addr, size_t *size)
+{
+        static const uint8_t client[] = {192, 0, 2, 53};
+        (void)dq;
+        *addr = client;
+        *size = sizeof client;
+}
+
+bool dnsdist_ffi_dnsquestion_get_tcp(const void *dq)
+{
+        return ((const struct packet *)dq)->tcp;
+}
+
+bool dnsdist_ffi_dnsquestion_get_skip_cache(const void *dq)
+{
+        return ((const struct packet *)dq)->skip;
+}
+
+bool dnsdist_ffi_dnsquestion_is_temp_failure_ttl_set(const void *dq)
+{
+        return ((const struct packet *)dq)->failure_ttl_set;
+}
+
+uint32_t dnsdist_ffi_dnsquestion_get_temp_failure_ttl(const void *dq)
+{
+        return ((const struct packet *)dq)->failure_ttl;
+}
+
+const char *dnsdist_ffi_dnsquestion_get_tag(const void *dq, const char *label)
+{
+        const struct packet *p = dq;
+        if (strcmp(label, "sardine") == 0)
+                return p->has_token ? p->token : NULL;
+        return p->has_hit ? p->hit : NULL;
+}
+
+void dnsdist_ffi_dnsquestion_set_tag(void *dq, const char *label, const char *value)
+{
+        struct packet *p = dq;
+        bool token = strcmp(label, "sardine") == 0;
+        assert_in_range(strlen(value), 1, token ? sizeof p->token - 1 : sizeof p->hit - 1);
+        strcpy(token ? p->token : p->hit, value);
+        *(token ? &p->has_token : &p->has_hit) = true;
+}
+
+/* A query for <number>.example A. */
+static void set_query(struct packet *p, unsigned number)
+{
+        static const uint8_t header[] = {0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0};
+        static const uint8_t rest[] = "\7example\0\0\1\0\1";
+        char label[12];
+        int n = snprintf(label, sizeof label, "n%u", number);
+        memset(p, 0, sizeof *p);
+        memcpy(p->data, header, sizeof header);
+        p->data[12] = (uint8_t)n;
+        memcpy(p->data + 13, label, (size_t)n);
+        memcpy(p->data + 13 + n, rest, sizeof rest - 1);
+        p->len = 13 + (size_t)n + sizeof rest - 1;
+}
+
+/* The query becomes its response; the tags stay, as in dnsdist. */
+static void set_response(struct packet *p, uint8_t rcode)
+{
+        static const uint8_t answer[] = {0xc0, 12, 0, 1, 0, 1, 0, 0, 1, 0x2c, 0, 4, 192, 0, 2, 1};
+        p->data[2] |= 0x80;
+        p->data[3] = (uint8_t)(0x80 | rcode);
+        if (rcode == 0) {
+                p->data[7] = 1;
+                memcpy(p->data + p->len, answer, sizeof answer);
+                p->len += sizeof answer;
+        }
+}
+
+static uint32_t new_cache(sardine_cache **cache)
+{
+        struct sardine_options opt;
+        sardine_options_init(&opt, sizeof opt);
+        opt.max_entries = 1000;
+        int id = sardine_dnsdist_create(&opt, cache, NULL, 0);
+        assert_true(id > 0);
+        return (uint32_t)id;
+}
+
+static void fill(uint32_t pool, unsigned number)
+{
+        struct packet p;
+        set_query(&p, number);
+        assert_int_equal(sardine_dnsdist_lookup(pool, &p), 0);
+        assert_true(p.has_token);
+        set_response(&p, 0);
+        sardine_dnsdist_store(&p);
+}
+
+static bool is_hit(uint32_t pool, unsigned number)
+{
+        struct packet p;
+        set_query(&p, number);
+        return sardine_dnsdist_lookup(pool, &p) == 1;
+}
+
+static void test_nothing_is_missing(void **state)
+{
+        (void)state;
+        assert_null(sardine_dnsdist_missing());
+}
+
+static void test_miss_store_hit(void **state)
+{
+        (void)state;
+        sardine_cache *cache;
+        uint32_t id = new_cache(&cache);
+        sardine_dnsdist_attach(0, id);
+        fill(0, 1);
+
+        struct packet p, response;
+        set_query(&response, 1);
+        set_response(&response, 0);
+        set_query(&p, 1);
+        assert_int_equal(sardine_dnsdist_lookup(0, &p), 1);
+        assert_int_equal(p.len, response.len);
+        assert_memory_equal(p.data, response.data, p.len);
+        assert_false(p.has_token);
+        assert_false(p.has_hit);
+
+        sardine_dnsdist_mark_hits(1);
+        set_query(&p, 1);
+        assert_int_equal(sardine_dnsdist_lookup(0, &p), 1);
+        assert_true(p.has_hit);
+        sardine_dnsdist_mark_hits(0);
+        sardine_dnsdist_destroy(id);
+}
+
+static void test_skip_flags(void **state)
+{
+        (void)state;
+        sardine_cache *cache;
+        uint32_t id = new_cache(&cache);
+        sardine_dnsdist_attach(0, id);
+        fill(0, 1);
+
+        struct packet p;
+        set_query(&p, 1);
+        p.skip = true;
+        assert_int_equal(sardine_dnsdist_lookup(0, &p), 0);
+        assert_false(p.has_token);
+
+        set_query(&p, 2);
+        assert_int_equal(sardine_dnsdist_lookup(0, &p), 0);
+        set_response(&p, 0);
+        p.skip = true;
+        sardine_dnsdist_store(&p);
+        assert_false(is_hit(0, 2));
+        sardine_dnsdist_destroy(id);
+}
+
+static void test_failure_ttl(void **state)
+{
+        (void)state;
+        sardine_cache *cache;
+        uint32_t id = new_cache(&cache);
+        sardine_dnsdist_attach(0, id);
+        for (unsigned number = 1; number <= 2; number++) {
+                struct packet p;
+                set_query(&p, number);
+                assert_int_equal(sardine_dnsdist_lookup(0, &p), 0);
+                set_response(&p, 2);
+                p.failure_ttl_set = number == 2; /* to 0: not kept */
+                sardine_dnsdist_store(&p);
+                assert_int_equal(is_hit(0, number), number == 1);
+        }
+        sardine_dnsdist_destroy(id);
+}
+
+static void test_pools(void **state)
+{
+        (void)state;
+        sardine_cache *one, *two;
+        uint32_t id1 = new_cache(&one), id2 = new_cache(&two);
+        assert_int_equal(sardine_dnsdist_pool(""), 0);
+        int pool = sardine_dnsdist_pool("test pool");
+        assert_true(pool > 0);
+        assert_int_equal(sardine_dnsdist_pool("test pool"), pool);
+
+        sardine_dnsdist_attach(0, id1);
+        fill(0, 1);
+        assert_false(is_hit((uint32_t)pool, 1)); /* no cache there */
+        sardine_dnsdist_attach((uint32_t)pool, id2);
+        assert_false(is_hit((uint32_t)pool, 1)); /* another one */
+        sardine_dnsdist_attach((uint32_t)pool, id1);
+        assert_true(is_hit((uint32_t)pool, 1));
+        sardine_dnsdist_destroy(id1);
+        assert_false(is_hit((uint32_t)pool, 1));
+        assert_false(is_hit(0, 1));
+        sardine_dnsdist_destroy(id2);
+        sardine_dnsdist_destroy(id2);
+        sardine_dnsdist_attach(100000, id1); /* no such pool: nothing happens */
+        assert_false(is_hit(100000, 1));
+}
+
+static void test_tags_that_are_not_ours(void **state)
+{
+        (void)state;
+        static const char *const tags[] = {"",         "0",          "0000000",    "zzzzzzzz", "00000000",
+                                           "ffffffff", "0000000100", "00000001zz", "0000000",  "é"};
+        sardine_cache *cache;
+        uint32_t id = new_cache(&cache);
+        sardine_dnsdist_attach(0, id);
+        for (size_t i = 0; i < sizeof tags / sizeof *tags + 2; i++) {
+                struct packet p;
+                set_query(&p, 1);
+                set_response(&p, 0);
+                p.has_token = true;
+                if (i < sizeof tags / sizeof *tags)
+                        strcpy(p.token, tags[i]);
+                else /* the longest that a tag of ours could be, and longer */
+                        memset(p.token, '0',
+                               i % 2 == 0 ? 8 + 2 * sizeof((struct sardine_token *)0)->bytes : 2000);
+                sardine_dnsdist_store(&p);
+        }
+        struct sardine_stats stats = {.sz = sizeof stats};
+        sardine_stats_get(cache, &stats);
+        assert_int_equal(stats.entries, 0);
+        sardine_dnsdist_destroy(id);
+}
+
+static void test_answers_for_a_cache_that_is_gone(void **state)
+{
+        (void)state;
+        sardine_cache *cache;
+        uint32_t id = new_cache(&cache);
+        struct packet p;
+        sardine_dnsdist_attach(0, id);
+        set_query(&p, 1);
+        assert_int_equal(sardine_dnsdist_lookup(0, &p), 0);
+        sardine_dnsdist_destroy(id);
+        id = new_cache(&cache);
+        sardine_dnsdist_attach(0, id);
+        set_response(&p, 0);
+        sardine_dnsdist_store(&p);
+        assert_false(is_hit(0, 1));
+        sardine_dnsdist_destroy(id);
+}
+
+static void test_limits(void **state)
+{
+        (void)state;
+        enum { MORE = 2000 };
+        int err = 0;
+        char name[16];
+        for (int i = 0; i < MORE && err >= 0; i++) {
+                snprintf(name, sizeof name, "p%d", i);
+                err = sardine_dnsdist_pool(name);
+        }
+        assert_int_equal(err, -ENOSPC);
+        assert_int_equal(sardine_dnsdist_pool("p0"), sardine_dnsdist_pool("p0"));
+
+        struct sardine_options opt;
+        sardine_options_init(&opt, sizeof opt);
+        opt.max_entries = 1;
+        int ids[MORE];
+        int n = 0;
+        sardine_cache *cache;
+        while (n < MORE && (err = sardine_dnsdist_create(&opt, &cache, NULL, 0)) > 0)
+                ids[n++] = err;
+        assert_int_equal(err, -ENOSPC);
+        assert_true(n >= 100);
+        while (n > 0)
+                sardine_dnsdist_destroy((uint32_t)ids[--n]);
+        sardine_dnsdist_destroy(new_cache(&cache));
+}
+
+static void test_bad_option_is_explained(void **state)
+{
+        (void)state;
+        struct sardine_options opt;
+        sardine_cache *cache;
+        char why[256];
+        sardine_options_init(&opt, sizeof opt);
+        opt.max_entry_size = 100;
+        assert_int_equal(sardine_dnsdist_create(&opt, &cache, why, sizeof why), SARDINE_ERR_OPTION);
+        assert_non_null(strstr(why, "max_entry_size"));
+        assert_int_equal(sardine_dnsdist_create(NULL, &cache, why, sizeof why), -EINVAL);
+        assert_int_equal(sardine_dnsdist_create(&opt, NULL, why, sizeof why), -EINVAL);
+}
+
+static atomic_bool stop;
+
+static void *look_up_and_store(void *arg)
+{
+        unsigned number = 0;
+        (void)arg;
+        while (!atomic_load(&stop)) {
+                struct packet p;
+                set_query(&p, number++ % 100);
+                if (sardine_dnsdist_lookup(0, &p) == 0) {
+                        set_response(&p, 0);
+                        sardine_dnsdist_store(&p);
+                }
+        }
+        return NULL;
+}
+
+/* B61: caches come and go under load, and so do threads. */
+static void b61_exchange_and_free_under_load(void **state)
+{
+        (void)state;
+        enum { THREADS = 4, ROUNDS = 200 };
+        pthread_t threads[THREADS];
+        sardine_cache *cache;
+        uint32_t old = 0;
+        for (int round = 0; round < ROUNDS; round++) {
+                if (round % 20 == 0) {
+                        atomic_store(&stop, false);
+                        for (int i = 0; i < THREADS; i++)
+                                assert_int_equal(pthread_create(&threads[i], NULL, look_up_and_store, NULL),
+                                                 0);
+                }
+                uint32_t id = new_cache(&cache);
+                sardine_dnsdist_attach(0, id);
+                if (old != 0)
+                        sardine_dnsdist_destroy(old);
+                old = id;
+                if (round % 20 == 19) {
+                        atomic_store(&stop, true);
+                        for (int i = 0; i < THREADS; i++)
+                                pthread_join(threads[i], NULL);
+                }
+        }
+        sardine_dnsdist_destroy(old);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+            cmocka_unit_test(test_nothing_is_missing),
+            cmocka_unit_test(test_miss_store_hit),
+            cmocka_unit_test(test_skip_flags),
+            cmocka_unit_test(test_failure_ttl),
+            cmocka_unit_test(test_pools),
+            cmocka_unit_test(test_tags_that_are_not_ours),
+            cmocka_unit_test(test_answers_for_a_cache_that_is_gone),
+            cmocka_unit_test(test_limits),
+            cmocka_unit_test(test_bad_option_is_explained),
+            cmocka_unit_test(b61_exchange_and_free_under_load),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

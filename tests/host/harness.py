@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A scripted upstream and the hosts under test, each on free loopback ports, all bounded in time."""
 import os
+import re
 import shutil
 import signal
 import socket
@@ -14,6 +15,14 @@ import time
 import dnsmsg
 
 TIMEOUT = 5  # seconds for anything that should happen at once
+
+
+def sanitizer(environment):
+    """What a host needs to load a library that was built with the address sanitizer."""
+    preload = os.environ.get("SARDINE_PRELOAD")
+    if preload is None:
+        return environment
+    return {"LD_PRELOAD": preload, "ASAN_OPTIONS": "detect_leaks=0:detect_odr_violation=0", **environment}
 
 
 def free_port():
@@ -164,9 +173,12 @@ class Host:
         return self.process.returncode
 
     def close(self):
-        """Stop, if it has not stopped by itself, and forget what it printed."""
+        """Stop, if it has not stopped by itself. A sanitizer's report is an error."""
         self.stop()
+        text = self.text()
         self.output.close()
+        if re.search(r"runtime error:|Sanitizer", text):
+            raise RuntimeError(text)
 
     def udp(self, query):
         """Send a query, return the reply's bytes."""
@@ -207,6 +219,7 @@ class Dnsdist(Host):
 
     def __init__(self, upstream, config, server="", environment=None):
         port, self.folder = free_port(), tempfile.mkdtemp()
+        self.environment = sanitizer(environment or {})
         self.config_file = os.path.join(self.folder, "dnsdist.conf")
         with open(self.config_file, "w", encoding="utf-8") as file:
             file.write(
@@ -218,7 +231,7 @@ class Dnsdist(Host):
                 "server:setUp()\n"
                 f"{config}\n"
             )
-        super().__init__(["dnsdist", "--supervised", "--disable-syslog", "-C", self.config_file], port, environment)
+        super().__init__(["dnsdist", "--supervised", "--disable-syslog", "-C", self.config_file], port, self.environment)
 
     def console(self, command):
         """Returns what the console prints."""
@@ -228,6 +241,7 @@ class Dnsdist(Host):
             text=True,
             check=True,
             timeout=4 * TIMEOUT,
+            env={**os.environ, **self.environment},
         ).stdout.strip()
 
     def close(self):
@@ -247,6 +261,6 @@ def check_config(config, environment=None):
             stderr=subprocess.STDOUT,
             text=True,
             timeout=4 * TIMEOUT,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, **sanitizer(environment or {})},
         )
         return done.returncode, done.stdout

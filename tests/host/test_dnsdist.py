@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Real dnsdist with sardine: the behaviours, and what belongs to dnsdist: rules, pools, the console, start-up."""
 import os
+import tempfile
 import time
 import unittest
 
@@ -239,6 +240,7 @@ class Console(DnsdistTest):
         self.assertEqual(host.console("pc:toString()"), "1/10000")
         self.assertIn("no method", host.console("pc:nonsense()"))
 
+    @unittest.skipIf("SARDINE_PRELOAD" in os.environ, "the sanitizer is preloaded")
     def test_jemalloc_preloaded(self):
         host = self.start(CACHE, environment={"LD_PRELOAD": "libjemalloc.so.2"})
         with open(f"/proc/{host.process.pid}/maps", encoding="ascii") as maps:
@@ -293,8 +295,6 @@ class StartUp(unittest.TestCase):
         self.refused("100", "module 'sardine' not found", {"LUA_PATH": "/nowhere/?.lua"})
 
     def test_version_mismatch(self):
-        import tempfile
-
         with tempfile.TemporaryDirectory() as folder:
             for file in ("sardine.lua", "sardine_abi.lua"):
                 with open(os.path.join(os.environ["SARDINE_LUA"], file), encoding="utf-8") as source:

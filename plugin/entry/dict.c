@@ -202,7 +202,7 @@ __attribute__((constructor)) static void build_table(void)
         }
         for (unsigned i = 0; i < ENDINGS; i++) {
                 const struct dict_item *item = &dict_items[i];
-                for (size_t at = 0; at < item->len && shorter[i] == 0; at += item->wire[at] + 1u) {
+                for (size_t at = 0; at + 1 < item->len && shorter[i] == 0; at += item->wire[at] + 1u) {
                         if (at > 0)
                                 shorter[i] = find(item->wire + at, item->len - at, true);
                 }

@@ -18,7 +18,8 @@
 --   PoolAction, AllowAction, AllowResponseAction           end the rules, so they look up or store themselves
 --   addCacheHitResponseAction                              its rules also run for our hits, which are
 --   addSelfAnsweredResponseAction                          self-answered to dnsdist; these then do not
--- An action that was made before this file was loaded does not know of the cache.
+-- An action that was made before this file was loaded does not know of the cache. Nor do QPSPoolAction, ContinueAction
+-- and Lua actions when they end the rules by themselves: what they let pass is not cached in this version.
 
 local jit_present, ffi = pcall(require, 'ffi')
 if not jit_present then
@@ -34,7 +35,9 @@ end
 
 local function load_library()
     local path = os.getenv('SARDINE_LIBRARY') or abi.library
-    local loaded, lib = pcall(ffi.load, path)
+    -- With its symbols visible to the whole process: the threads of dnsdist find them without opening the file again,
+    -- which they could not after a chroot.
+    local loaded, lib = pcall(ffi.load, path, true)
     if not loaded then
         fail('cannot load the library: %s (set SARDINE_LIBRARY to use another one)', lib)
     end
@@ -57,10 +60,10 @@ local function load_library()
     if missing ~= nil then
         fail('this dnsdist has no function %s; 1.7 or later is needed', ffi.string(missing))
     end
-    return lib, path
+    return lib
 end
 
-local lib, library_path = load_library()
+local lib = load_library()
 
 -- Options --------------------------------------------------------------------------------------------------------
 
@@ -370,10 +373,10 @@ local function thread_code(c_function, body)
     local code = string.format([[
 local ffi = require 'ffi'
 ffi.cdef(%q)
-local lib = ffi.load(%q)
+local lib = ffi.C
 return function(packet)
 %s
-end]], declaration, library_path, body)
+end]], declaration, body)
     assert(type(assert(loadstring(code))()) == 'function')
     return code
 end
@@ -417,7 +420,7 @@ function PoolAction(pool, ...)
         fail('PoolAction with more arguments than the pool is not supported in this version')
     end
     return lookup_action(pool, string.format([[
-    ffi.C.dnsdist_ffi_dnsquestion_set_result(packet, %q, %d)
+    lib.dnsdist_ffi_dnsquestion_set_result(packet, %q, %d)
     return %d]], pool, #pool, DNSAction.Pool))
 end
 

@@ -223,7 +223,8 @@ class Dnsdist(Host):
         self.config_file = os.path.join(self.folder, "dnsdist.conf")
         with open(self.config_file, "w", encoding="utf-8") as file:
             file.write(
-                f"setLocal('127.0.0.1:{port}')\n"
+                f"listen = '127.0.0.1:{port}'\n"
+                "setLocal(listen, {reusePort=true})\n"
                 "setSecurityPollSuffix('')\n"
                 f"controlSocket('127.0.0.1:{free_port()}')\n"
                 f"setKey('{self.KEY}')\n"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Real dnsdist with sardine: the behaviours, and what belongs to dnsdist: rules, pools, the console, start-up."""
 import os
+import subprocess
 import tempfile
 import time
 import unittest
@@ -48,6 +49,46 @@ class DnsdistTest(unittest.TestCase):
     def serve(self, *names, ttl=300):
         for name in names:
             self.upstream.on(name, A, [a(name, ttl)])
+
+
+class Fronts(DnsdistTest):
+    def b15_dot_and_doh_share_the_entry_too(self):
+        dot, doh = harness.free_port(), harness.free_port()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        key, certificate = os.path.join(folder.name, "key"), os.path.join(folder.name, "certificate")
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+            + ["-keyout", key, "-out", certificate],
+            check=True,
+            capture_output=True,
+        )
+        host = self.start(
+            CACHE + f"addTLSLocal('127.0.0.1:{dot}', '{certificate}', '{key}')\n"
+            f"addDOHLocal('127.0.0.1:{doh}', '{certificate}', '{key}', '/dns-query')\n"
+        )
+        self.serve("a.example", "b.example")
+        fronts = {"+notcp": host.port, "+tls": dot, "+https": doh}
+        for name, order in (("a.example", ("+notcp", "+tls", "+https")), ("b.example", ("+https", "+tls", "+notcp"))):
+            for front in order:
+                text = subprocess.run(
+                    ["kdig", "+retry=0", "+time=5", front, "-p", str(fronts[front]), "@127.0.0.1", name, "A"],
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    timeout=20,
+                ).stdout
+                self.assertIn("192.0.2.1", text, front)
+            self.assertEqual(self.upstream.asked(name), 1)
+
+    def test_every_thread_uses_the_cache(self):
+        host = self.start(
+            CACHE + "for _ = 1, 3 do addLocal(listen, {reusePort=true}) end",
+        )
+        self.serve("a.example")
+        self.expect_upstream(host, "a.example", 1, queries=1)
+        # each of these comes from another port, so the kernel spreads them over the listeners
+        self.expect_upstream(host, "a.example", 0, queries=100)
 
 
 class Rules(DnsdistTest):

@@ -36,7 +36,7 @@ end
 local function load_library()
     local path = os.getenv('SARDINE_LIBRARY') or abi.library
     -- With its symbols visible to the whole process: the threads of dnsdist find them without opening the file again,
-    -- which they could not after a chroot.
+    -- which may be out of their reach once dnsdist has dropped its privileges.
     local loaded, lib = pcall(ffi.load, path, true)
     if not loaded then
         fail('cannot load the library: %s (set SARDINE_LIBRARY to use another one)', lib)
@@ -414,10 +414,10 @@ local function store_action(result)
     return store_actions[code]
 end
 
-function PoolAction(pool, ...)
-    if select('#', ...) > 0 then
-        -- From 1.8 on the rules may go on after it, with a lookup of another pool to come.
-        fail('PoolAction with more arguments than the pool is not supported in this version')
+function PoolAction(pool, stop)
+    if stop == false then
+        -- From 1.8 on the rules may go on after it, with the lookup of that pool to come later.
+        fail('PoolAction that lets the rules go on is not supported in this version')
     end
     return lookup_action(pool, string.format([[
     lib.dnsdist_ffi_dnsquestion_set_result(packet, %q, %d)

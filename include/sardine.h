@@ -80,7 +80,8 @@ enum sardine_outcome {
         SARDINE_STALE =
             2, /* expired, but within the stale window and the host allowed it: reply in the buffer */
         SARDINE_REFRESH =
-            3, /* as HIT, and this caller alone is asked to fetch the answer anew; token filled */
+            3,            /* as HIT, and this caller alone is asked to fetch the answer anew; token filled */
+        SARDINE_WAIT = 5, /* not here, but somebody else is asking (SARDINE_COALESCE): see sardine_wait() */
         SARDINE_BYPASS = 4, /* not a question for a cache: ask upstream and do not insert; see the reason */
 };
 
@@ -144,6 +145,7 @@ enum sardine_query_flag {
         SARDINE_SKIP = 1,        /* the host does not want the cache to be used: counted as bypass */
         SARDINE_CACHE_ONLY = 2,  /* nobody will ask upstream: no token, counted apart from misses */
         SARDINE_ALLOW_STALE = 4, /* an expired entry within options.stale_window may answer (RFC 8767) */
+        SARDINE_COALESCE = 16,   /* on a miss, only the first caller is told to ask upstream (B80) */
         SARDINE_PEEK = 8,        /* look without leaving a trace: no popularity, no hit or miss counted */
 };
 
@@ -171,9 +173,15 @@ struct sardine_options {
         uint32_t max_entry_size;   /* largest response kept, 512..65535. 65535 */
         uint16_t udp_payload_size; /* our limit for UDP replies, and the size in our OPT; 512..65535. 1232 */
         uint8_t dont_age;          /* 1: show the original TTL for all of an entry's life. 0 */
-        uint8_t refresh_percent;   /* with less than this share of its life left, a popular entry is reported
-                                      once as SARDINE_REFRESH; 0: never, at most 50. 0 */
-        uint32_t segment_size;     /* storage unit, a power of two, 4096..262144; 0: chosen. For tests. 0 */
+        uint8_t rotate;            /* 1: let each reply start its RRsets at another record (B81). 0 */
+        uint8_t stale_positive;    /* 1: of expired entries only positive answers may still answer. 0 */
+        uint8_t cap_by_signature;  /* 1: no entry outlives the first of its signatures to expire, by the wall
+                                      clock (RFC 4035 s5.3.3). 0 */
+        uint32_t stale_backoff;  /* after sardine_failed(), for how long stale answers go out at once, without
+                                    asking upstream (RFC 8767 s5). 30 */
+        uint8_t refresh_percent; /* with less than this share of its life left, a popular entry is reported
+                                    once as SARDINE_REFRESH; 0: never, at most 50. 0 */
+        uint32_t segment_size;   /* storage unit, a power of two, 4096..262144; 0: chosen. For tests. 0 */
         /* EDNS options that shape the answer upstream: their bytes become part of the key. At most 16;
          * read during sardine_create() only. None */
         uint32_t n_split_options;
@@ -270,7 +278,7 @@ struct sardine_entry_view {
 typedef int (*sardine_walk_fn)(void *ctx, const struct sardine_entry_view *entry);
 
 /* Counters since creation, but for the gauges. lookups == hits + stale + refresh + misses + bypass +
- * cache_only_misses; inserts == stored + replaced + refreshed + refused. */
+ * cache_only_misses + waits; inserts == stored + replaced + refreshed + refused. */
 struct sardine_stats {
         size_t sz;
         uint64_t entries, max_entries; /* gauges */
@@ -279,6 +287,8 @@ struct sardine_stats {
         uint64_t index_bytes;          /* gauge */
         uint64_t dead_bytes;           /* gauge: replaced or removed, not reclaimed yet */
         uint64_t lookups, hits, stale, refresh, misses, bypass, cache_only_misses;
+        uint64_t waits;   /* lookups that were told to wait */
+        uint64_t rescued; /* replies written by sardine_failed(); no lookups */
         uint64_t inserts, stored, replaced, refreshed, refused;
         uint64_t evicted, expired, expunged; /* entries that left, by cause */
         uint64_t moved;                      /* entries copied forward by reclaiming */
@@ -320,6 +330,25 @@ int sardine_token_init(sardine_cache *cache, const struct sardine_query *query, 
  * SARDINE_ERR_TOKEN. `info` and `result` may be NULL. Bad responses are refused and counted. */
 int sardine_insert(sardine_cache *cache, const struct sardine_token *token, const uint8_t *response,
                    size_t len, const struct sardine_insert_info *info, struct sardine_insert_result *result);
+
+/* The upstream did not answer this query in time, or answered with a failure. If an expired entry is there
+ * that may stand in (options.stale_window, RFC 8767 s5), the reply is written and SARDINE_STALE returned, and
+ * for options.stale_backoff seconds lookups of this question give it at once. SARDINE_HIT if somebody else
+ * has brought a fresh answer meanwhile. Else SARDINE_MISS. Errors as sardine_lookup(). Callers that wait for
+ * this question are woken. */
+int sardine_failed(sardine_cache *cache, const struct sardine_query *query, struct sardine_answer *answer);
+
+/* Wait, after SARDINE_WAIT, until the caller that asks upstream has inserted or failed, `timeout_ms` at most.
+ * SARDINE_HIT: look up again. SARDINE_MISS: it took too long, the caller is now the one to ask upstream (one
+ * of all that wait). SARDINE_WAIT: too long for this caller, but somebody else has taken over. Blocks. */
+int sardine_wait(sardine_cache *cache, const struct sardine_token *token, uint32_t timeout_ms);
+
+/* Write an upstream's response the way a hit would be written for this client (its DO, size, EDNS, case),
+ * without the cache: for a host that fetches with DO on behalf of a client that did not set it. SARDINE_HIT,
+ * or SARDINE_BYPASS when query or response is not fit for that: pass the response on as it is. Errors as
+ * sardine_lookup(). */
+int sardine_render(sardine_cache *cache, const struct sardine_query *query, const uint8_t *response,
+                   size_t len, struct sardine_answer *answer);
 
 /* Remove what the selector selects (NULL: everything). Returns how many entries were removed. Answers to
  * questions that were asked before the call and arrive after it are refused (SARDINE_REFUSED_PURGED). */

@@ -40,6 +40,7 @@ void sardine_options_init(struct sardine_options *options, size_t sz)
             .max_negative_ttl = 3600,
             .failure_ttl = 60,
             .stale_ttl = 30,
+            .stale_backoff = 30,
             .max_entry_size = DNS_MAX_MESSAGE,
             .udp_payload_size = 1232,
         };
@@ -71,6 +72,8 @@ static int options_check(const struct sardine_options *o)
                 wrong = "udp_payload_size must be in 512..65535";
         else if (o->dont_age > 1)
                 wrong = "dont_age must be 0 or 1";
+        else if (o->rotate > 1 || o->stale_positive > 1 || o->cap_by_signature > 1)
+                wrong = "rotate, stale_positive and cap_by_signature must be 0 or 1";
         else if (o->refresh_percent > 50)
                 wrong = "refresh_percent must be in 0..50";
         else if (o->segment_size && (o->segment_size < 4096 || o->segment_size > 262144 ||
@@ -167,6 +170,7 @@ int sardine_create(const struct sardine_options *options, sardine_cache **out)
                 free(cache);
                 return err;
         }
+        pending_init(&cache->pending);
         *out = cache;
         return 0;
 }
@@ -175,6 +179,7 @@ void sardine_destroy(sardine_cache *cache)
 {
         if (!cache)
                 return;
+        pending_fini(&cache->pending);
         store_destroy(cache->store);
         free(cache);
 }

@@ -11,6 +11,9 @@
 
 #include "counters.h"
 #include "entry/key.h"
+#include "entry/render.h"
+#include "marks.h"
+#include "pending.h"
 #include "sardine.h"
 #include "store/store.h"
 #include "wire/query.h"
@@ -18,7 +21,6 @@
 enum {
         CACHE_SECRET = 192,
         CACHE_SPLITS_MAX = 16,
-        CACHE_REFRESHES = 512,
         /* A caller that was asked to refresh and never came back is given up after so many seconds. */
         CACHE_REFRESH_PATIENCE = 10,
 };
@@ -32,9 +34,9 @@ struct sardine_cache {
         uint64_t clock_origin; /* milliseconds */
 
         _Atomic uint64_t generation; /* of purges; written under the store's lock */
-        /* Refreshes under way, by hash: upper half of the hash and the cache second. Atomic, compare and
-         * swap. A place taken by another question means no refresh now: one winner is worth more. */
-        _Atomic uint64_t refreshing[CACHE_REFRESHES];
+        struct marks refreshing;     /* entries that a caller was asked to fetch anew */
+        struct marks failing;        /* expired entries that the upstream could not renew */
+        struct pending pending;      /* questions that are being asked, for those who wait */
         struct counters counters;
 };
 
@@ -46,12 +48,6 @@ uint32_t cache_now(const struct sardine_cache *cache);
 unsigned cache_key(const struct sardine_cache *cache, const struct wire_query *wire, const void *tag,
                    size_t tag_len, struct entry_key *key);
 
-/* Where a refresh of the entry with this hash is noted. */
-static inline _Atomic uint64_t *cache_refreshing(struct sardine_cache *cache, uint64_t hash)
-{
-        return &cache->refreshing[hash % CACHE_REFRESHES];
-}
-
 static inline uint64_t cache_hash(const struct sardine_cache *cache, const struct entry_key *key)
 {
         return entry_key_hash(key, cache->secret, sizeof cache->secret);
@@ -59,6 +55,17 @@ static inline uint64_t cache_hash(const struct sardine_cache *cache, const struc
 
 /* The hash of an entry's key, from the entry itself: the store's hash callback, with the cache as context. */
 uint64_t cache_entry_hash(const void *cache, const uint8_t *entry);
+
+/* The question of this token has been answered, or has failed: wake those who wait for it. `key` is the
+ * token's. */
+void cache_wake(struct sardine_cache *cache, const struct sardine_token *token, const struct entry_key *key);
+
+/* What a reply to this query looks like, ECS and extended errors apart. */
+void cache_render_params(const struct sardine_cache *cache, const struct sardine_query *query,
+                         const struct wire_query *wire, uint32_t now, struct render_params *params);
+
+/* The caller's query: 0, -EINVAL or -E2BIG. */
+int cache_query_check(const struct sardine_cache *cache, const struct sardine_query *query);
 
 /* For a struct that begins with its size: 0 when it has at least the `known` bytes and nothing set beyond
  * them, else -EINVAL or -E2BIG. */

@@ -15,6 +15,8 @@ enum counter {
         COUNT_MISS,
         COUNT_BYPASS,
         COUNT_CACHE_ONLY_MISS,
+        COUNT_WAIT,
+        COUNT_RESCUED,
         COUNT_STORED,
         COUNT_REPLACED,
         COUNT_REFRESHED,

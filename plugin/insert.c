@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "entry/encode.h"
 #include "entry/header.h"
@@ -93,7 +94,15 @@ static unsigned assess(struct insert *in, uint32_t failure_ttl)
             .max_negative_ttl = o->max_negative_ttl,
             .failure_ttl = failure_ttl,
         };
-        return lifetime_assess(&in->response, &limits, &in->params.life, &in->kind);
+        unsigned reason = lifetime_assess(&in->response, &limits, &in->params.life, &in->kind);
+        if (!reason && o->cap_by_signature) {
+                uint32_t left = lifetime_of_signatures(&in->response, (uint32_t)time(NULL));
+                if (left < in->params.life)
+                        in->params.life = left;
+                if (left == 0 || in->params.life < o->min_ttl)
+                        return SARDINE_REFUSED_TTL_SHORT;
+        }
+        return reason;
 }
 
 /* Encode into the small buffer, or the large one. 0, or why not. */
@@ -349,13 +358,10 @@ static int insert(struct insert *in, const uint8_t *packet, size_t len, uint32_t
         store_lock(in->cache->store);
         int outcome = insert_locked(in);
         store_unlock(in->cache->store);
-        if (outcome >= 0 && in->cache->options.refresh_percent) {
+        if (outcome >= 0) {
                 uint64_t hash = cache_hash(in->cache, &in->key);
-                _Atomic uint64_t *place = cache_refreshing(in->cache, hash);
-                uint64_t held = atomic_load_explicit(place, memory_order_relaxed);
-                if (held >> 32 == hash >> 32)
-                        atomic_compare_exchange_strong_explicit(place, &held, 0, memory_order_relaxed,
-                                                                memory_order_relaxed);
+                marks_clear(&in->cache->refreshing, hash);
+                marks_clear(&in->cache->failing, hash);
         }
         return outcome;
 }
@@ -384,6 +390,7 @@ int sardine_insert(sardine_cache *cache, const struct sardine_token *token, cons
         int outcome = insert(&in, response, len, failure_ttl, small, &heap);
         free(heap);
         free(in.large);
+        cache_wake(cache, token, &in.token.key);
         unsigned reason = outcome < 0 ? (unsigned)-outcome : SARDINE_REASON_NONE;
         if (reason) {
                 outcome = SARDINE_REFUSED;

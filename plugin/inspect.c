@@ -232,6 +232,8 @@ int sardine_stats_get(sardine_cache *cache, struct sardine_stats *stats)
             .misses = counters_sum(c, COUNT_MISS),
             .bypass = counters_sum(c, COUNT_BYPASS),
             .cache_only_misses = counters_sum(c, COUNT_CACHE_ONLY_MISS),
+            .waits = counters_sum(c, COUNT_WAIT),
+            .rescued = counters_sum(c, COUNT_RESCUED),
             .stored = counters_sum(c, COUNT_STORED),
             .replaced = counters_sum(c, COUNT_REPLACED),
             .refreshed = counters_sum(c, COUNT_REFRESHED),
@@ -246,7 +248,7 @@ int sardine_stats_get(sardine_cache *cache, struct sardine_stats *stats)
         for (unsigned i = 0; i < SARDINE_REASON_COUNT; i++)
                 stats->reasons[i] = counters_sum(c, COUNT_REASON + i);
         stats->lookups = stats->hits + stats->stale + stats->refresh + stats->misses + stats->bypass +
-                         stats->cache_only_misses;
+                         stats->cache_only_misses + stats->waits;
         stats->inserts = stats->stored + stats->replaced + stats->refreshed + stats->refused;
         return 0;
 }

@@ -237,3 +237,20 @@ unsigned lifetime_assess(struct wire_response *response, const struct lifetime_l
         *life = ttl;
         return SARDINE_REASON_NONE;
 }
+
+uint32_t lifetime_of_signatures(const struct wire_response *response, uint32_t now)
+{
+        const size_t expiration = 8; /* in the rdata (RFC 4034 s3.1) */
+        uint32_t left = UINT32_MAX;
+        for (uint32_t i = 0; i < response->count; i++) {
+                const struct wire_rr *rr = &response->rrs[i];
+                if (rr->type != DNS_RRSIG)
+                        continue;
+                int32_t mine = (int32_t)(get_be32(response->packet + rr->rdata + expiration) - now);
+                if (mine < 0)
+                        mine = 0;
+                if ((uint32_t)mine < left)
+                        left = (uint32_t)mine;
+        }
+        return left;
+}

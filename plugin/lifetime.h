@@ -45,4 +45,8 @@ enum lifetime_kind {
 unsigned lifetime_assess(struct wire_response *response, const struct lifetime_limits *limits, uint32_t *life,
                          enum lifetime_kind *kind);
 
+/* Seconds until the first signature of the message expires, at wall clock time `now` (seconds since 1970, RFC
+ * 4034 s3.1.5 serial arithmetic); UINT32_MAX without signatures. */
+uint32_t lifetime_of_signatures(const struct wire_response *response, uint32_t now);
+
 #endif

@@ -12,6 +12,10 @@
 #include "wire/dns.h"
 
 enum {
+        /* Somebody who was asked to refresh and did not come back is given up after so many seconds. */
+        REFRESH_PATIENCE = 10,
+        /* Padding of replies to clients that pad their queries on encrypted transports (RFC 8467 s4.1). */
+        PAD_BLOCK = 468,
         EDE_STALE = 3,           /* RFC 8914 s4.4 */
         EDE_STALE_NXDOMAIN = 19, /* RFC 8914 s4.20 */
 };
@@ -31,7 +35,7 @@ struct lookup {
         uint64_t hash;
         uint32_t popularity;
         uint8_t scope; /* of the network it is for; 0: everybody */
-        /* An entry that would have answered had it not expired. */
+        /* An entry that would have answered had it not expired, and may stand in (RFC 8767). */
         const uint8_t *expired;
         uint64_t expired_hash;
         uint8_t expired_scope;
@@ -59,7 +63,20 @@ static bool serves(const struct lookup *l, const uint8_t *entry)
         return true;
 }
 
-/* Take the entry if it is fresh, remember it if it once was. */
+/* May it answer although it has expired? Failures never do, negative answers if the operator lets them. */
+static bool stands_in(const struct lookup *l, const uint8_t *entry)
+{
+        const struct sardine_options *o = &l->cache->options;
+        if (l->now - entry_expiry(entry) >= o->stale_window)
+                return false;
+        struct entry_view view;
+        entry_view_init(&view, entry);
+        if (view.ext & EXT_TRUNCATED || (view.rcode != DNS_NOERROR && view.rcode != DNS_NXDOMAIN))
+                return false;
+        return !o->stale_positive || (view.rcode == DNS_NOERROR && entry_view_has_answer_records(&view));
+}
+
+/* Take the entry if it is fresh, remember it if it may stand in. */
 static bool consider(struct lookup *l, const uint8_t *entry, uint64_t hash, uint32_t popularity,
                      uint8_t scope)
 {
@@ -72,7 +89,7 @@ static bool consider(struct lookup *l, const uint8_t *entry, uint64_t hash, uint
                 l->scope = scope;
                 return true;
         }
-        if (!l->expired) {
+        if (!l->expired && stands_in(l, entry)) {
                 l->expired = entry;
                 l->expired_hash = hash;
                 l->expired_scope = scope;
@@ -146,13 +163,7 @@ static bool wins_refresh(struct lookup *l)
         uint32_t life = life_decode(entry_life_code(l->entry));
         if ((uint64_t)left * 100 > (uint64_t)life * percent || l->popularity == 0)
                 return false;
-        _Atomic uint64_t *place = cache_refreshing(l->cache, l->hash);
-        uint64_t held = atomic_load_explicit(place, memory_order_relaxed);
-        if (held != 0 && (uint32_t)held + CACHE_REFRESH_PATIENCE > l->now)
-                return false;
-        uint64_t mine = (l->hash & 0xffffffff00000000) | l->now;
-        return atomic_compare_exchange_strong_explicit(place, &held, mine, memory_order_relaxed,
-                                                       memory_order_relaxed);
+        return marks_take(&l->cache->refreshing, l->hash, l->now, REFRESH_PATIENCE);
 }
 
 static void make_token(const struct lookup *l, struct sardine_token *out)
@@ -167,19 +178,42 @@ static void make_token(const struct lookup *l, struct sardine_token *out)
         token_write(out, &token);
 }
 
-static int render(struct lookup *l, struct sardine_answer *a, const uint8_t *entry, uint8_t scope, bool stale)
+/* A different number for every reply of a thread, spread over all bits; never 0. */
+static uint32_t next_turn(void)
 {
-        const struct sardine_options *o = &l->cache->options;
-        struct wire_ecs echo;
-        uint16_t limit = l->wire.udp_size < o->udp_payload_size ? l->wire.udp_size : o->udp_payload_size;
-        struct render_params params = {
-            .query = &l->wire,
-            .now = l->now,
+        static _Thread_local uint32_t turn;
+        turn += 0x9e3779b9;
+        return (turn ^ turn >> 15) | 1u << 31;
+}
+
+static bool is_encrypted(const struct sardine_query *query)
+{
+        return query->transport == SARDINE_DOT || query->transport == SARDINE_DOH ||
+               query->transport == SARDINE_DOQ;
+}
+
+void cache_render_params(const struct sardine_cache *cache, const struct sardine_query *query,
+                         const struct wire_query *wire, uint32_t now, struct render_params *params)
+{
+        const struct sardine_options *o = &cache->options;
+        uint16_t limit = wire->udp_size < o->udp_payload_size ? wire->udp_size : o->udp_payload_size;
+        *params = (struct render_params){
+            .query = wire,
+            .now = now,
             .stale_ttl = o->stale_ttl,
-            .limit = is_stream(l->query) ? DNS_MAX_MESSAGE : limit,
+            .limit = is_stream(query) ? DNS_MAX_MESSAGE : limit,
             .udp_payload_size = o->udp_payload_size,
             .add_ede = -1,
+            .pad_block = wire->padded && is_encrypted(query) ? PAD_BLOCK : 0,
+            .rotate = o->rotate ? next_turn() : 0,
         };
+}
+
+static int render(struct lookup *l, struct sardine_answer *a, const uint8_t *entry, uint8_t scope, bool stale)
+{
+        struct wire_ecs echo;
+        struct render_params params;
+        cache_render_params(l->cache, l->query, &l->wire, l->now, &params);
         if (l->wire.ecs.family != ECS_NONE) {
                 echo = l->wire.ecs;
                 echo.scope = scope;
@@ -200,37 +234,72 @@ static int render(struct lookup *l, struct sardine_answer *a, const uint8_t *ent
         return fits ? 0 : -EMSGSIZE;
 }
 
+static void token_id(const struct sardine_token *token, uint64_t hash, uint8_t *room, struct pending_id *id)
+{
+        *id = (struct pending_id){.bytes = room, .len = token_identity(token, room), .hash = hash};
+}
+
+void cache_wake(struct sardine_cache *cache, const struct sardine_token *token, const struct entry_key *key)
+{
+        if (atomic_load_explicit(&cache->pending.count, memory_order_relaxed) == 0)
+                return;
+        uint8_t room[sizeof token->bytes];
+        struct pending_id id;
+        token_id(token, cache_hash(cache, key), room, &id);
+        pending_end(&cache->pending, &id);
+}
+
+/* A miss: does this caller ask upstream, or does it wait for another? */
+static int miss(struct lookup *l, struct sardine_answer *a)
+{
+        if (l->query->flags & SARDINE_CACHE_ONLY || !a->token)
+                return SARDINE_MISS;
+        make_token(l, a->token);
+        if (!(l->query->flags & SARDINE_COALESCE))
+                return SARDINE_MISS;
+        uint8_t room[sizeof a->token->bytes];
+        struct pending_id id;
+        token_id(a->token, l->base_hash, room, &id);
+        return pending_begin(&l->cache->pending, &id) ? SARDINE_MISS : SARDINE_WAIT;
+}
+
 static int answer(struct lookup *l, struct sardine_answer *a)
 {
-        const struct sardine_options *o = &l->cache->options;
         uint32_t flags = l->query->flags;
         find(l);
-        int outcome = SARDINE_MISS;
-        enum counter counter = flags & SARDINE_CACHE_ONLY ? COUNT_CACHE_ONLY_MISS : COUNT_MISS;
         if (l->entry) {
                 int err = render(l, a, l->entry, l->scope, false);
-                outcome = err ? err : SARDINE_HIT;
-                counter = COUNT_HIT;
-                if (!err && o->refresh_percent && a->token &&
-                    !(flags & (SARDINE_CACHE_ONLY | SARDINE_PEEK)) && wins_refresh(l)) {
-                        outcome = SARDINE_REFRESH;
-                        counter = COUNT_REFRESH;
-                }
-        } else if (l->expired && l->now - entry_expiry(l->expired) < o->stale_window) {
-                if (flags & SARDINE_ALLOW_STALE) {
-                        int err = render(l, a, l->expired, l->expired_scope, true);
-                        outcome = err ? err : SARDINE_STALE;
-                        counter = COUNT_STALE;
-                } else {
-                        a->stale_available = 1;
-                }
-        }
-        if (a->token &&
-            (outcome == SARDINE_REFRESH || (outcome == SARDINE_MISS && !(flags & SARDINE_CACHE_ONLY))))
+                if (err || !l->cache->options.refresh_percent || !a->token ||
+                    flags & (SARDINE_CACHE_ONLY | SARDINE_PEEK) || !wins_refresh(l))
+                        return err ? err : SARDINE_HIT;
                 make_token(l, a->token);
-        if (!(flags & SARDINE_PEEK))
-                counters_add(&l->cache->counters, counter);
-        return outcome;
+                return SARDINE_REFRESH;
+        }
+        if (l->expired) {
+                if (flags & SARDINE_ALLOW_STALE ||
+                    marks_has(&l->cache->failing, l->expired_hash, l->now, l->cache->options.stale_backoff)) {
+                        int err = render(l, a, l->expired, l->expired_scope, true);
+                        return err ? err : SARDINE_STALE;
+                }
+                a->stale_available = 1;
+        }
+        return miss(l, a);
+}
+
+static enum counter counter_of(const struct lookup *l, int outcome)
+{
+        switch (outcome) {
+        case SARDINE_MISS:
+                return l->query->flags & SARDINE_CACHE_ONLY ? COUNT_CACHE_ONLY_MISS : COUNT_MISS;
+        case SARDINE_STALE:
+                return COUNT_STALE;
+        case SARDINE_REFRESH:
+                return COUNT_REFRESH;
+        case SARDINE_WAIT:
+                return COUNT_WAIT;
+        default: /* a hit, or one that the caller had no room for */
+                return l->entry ? COUNT_HIT : COUNT_STALE;
+        }
 }
 
 /* Parse the query and make the key: 0, or the reason why not. */
@@ -244,7 +313,7 @@ static unsigned prepare(struct lookup *l)
         return reason;
 }
 
-static int query_check(const struct sardine_cache *cache, const struct sardine_query *q)
+int cache_query_check(const struct sardine_cache *cache, const struct sardine_query *q)
 {
         if (!cache)
                 return -EINVAL;
@@ -252,42 +321,99 @@ static int query_check(const struct sardine_cache *cache, const struct sardine_q
         return err ? err : !q->packet || (q->tag_len && !q->tag) ? -EINVAL : 0;
 }
 
-int sardine_lookup(sardine_cache *cache, const struct sardine_query *query, struct sardine_answer *a)
+/* Check the arguments, clear the outputs, make the key. 0; an error; or SARDINE_BYPASS with a->reason. */
+static int begin(struct lookup *l, sardine_cache *cache, const struct sardine_query *query,
+                 struct sardine_answer *a)
 {
-        int err = query_check(cache, query);
+        int err = cache_query_check(cache, query);
         if (!err)
                 err = struct_check(a, sizeof *a);
         if (!err && !a->buf)
                 err = -EINVAL;
         if (err)
                 return err;
-        struct lookup l;
-        l.cache = cache;
-        l.query = query;
-        l.touch = !(query->flags & SARDINE_PEEK);
-        l.entry = l.expired = NULL;
+        l->cache = cache;
+        l->query = query;
+        l->touch = !(query->flags & SARDINE_PEEK);
+        l->entry = l->expired = NULL;
         a->len = a->reason = a->rcode = a->ttl = a->age = a->stale_available = 0;
         if (a->token)
                 a->token->len = 0;
-        a->reason = prepare(&l);
-        if (a->reason) {
-                if (l.touch) {
-                        counters_add(&cache->counters, COUNT_BYPASS);
-                        counters_add(&cache->counters, COUNT_REASON + a->reason);
-                }
+        a->reason = prepare(l);
+        if (a->reason)
                 return SARDINE_BYPASS;
+        l->base_hash = cache_hash(cache, &l->key);
+        l->now = cache_now(cache);
+        return 0;
+}
+
+int sardine_lookup(sardine_cache *cache, const struct sardine_query *query, struct sardine_answer *a)
+{
+        struct lookup l;
+        int outcome = begin(&l, cache, query, a);
+        if (outcome == SARDINE_BYPASS && l.touch) {
+                counters_add(&cache->counters, COUNT_BYPASS);
+                counters_add(&cache->counters, COUNT_REASON + a->reason);
         }
-        l.base_hash = cache_hash(cache, &l.key);
-        l.now = cache_now(cache);
+        if (outcome != 0)
+                return outcome;
         store_enter(cache->store);
-        int outcome = answer(&l, a);
+        outcome = answer(&l, a);
         store_leave(cache->store);
+        if (l.touch)
+                counters_add(&cache->counters, counter_of(&l, outcome));
         return outcome;
+}
+
+int sardine_failed(sardine_cache *cache, const struct sardine_query *query, struct sardine_answer *a)
+{
+        struct lookup l;
+        int outcome = begin(&l, cache, query, a);
+        if (outcome != 0)
+                return outcome;
+        l.touch = false;
+        store_enter(cache->store);
+        find(&l);
+        outcome = SARDINE_MISS;
+        const uint8_t *entry = l.entry ? l.entry : l.expired;
+        if (entry) {
+                bool stale = entry == l.expired;
+                int err = render(&l, a, entry, stale ? l.expired_scope : l.scope, stale);
+                outcome = err ? err : stale ? SARDINE_STALE : SARDINE_HIT;
+                if (stale)
+                        marks_set(&cache->failing, l.expired_hash, l.now);
+                counters_add(&cache->counters, COUNT_RESCUED);
+        }
+        store_leave(cache->store);
+        struct sardine_token token;
+        make_token(&l, &token);
+        cache_wake(cache, &token, &l.key);
+        return outcome;
+}
+
+int sardine_wait(sardine_cache *cache, const struct sardine_token *token, uint32_t timeout_ms)
+{
+        struct token read;
+        if (!cache || !token)
+                return -EINVAL;
+        if (!token_read(token, &read))
+                return SARDINE_ERR_TOKEN;
+        uint8_t room[sizeof token->bytes];
+        struct pending_id id;
+        token_id(token, cache_hash(cache, &read.key), room, &id);
+        switch (pending_wait(&cache->pending, &id, timeout_ms)) {
+        case PENDING_ENDED:
+                return SARDINE_HIT;
+        case PENDING_LEAD:
+                return SARDINE_MISS;
+        default:
+                return SARDINE_WAIT;
+        }
 }
 
 int sardine_token_init(sardine_cache *cache, const struct sardine_query *query, struct sardine_token *token)
 {
-        int err = query_check(cache, query);
+        int err = cache_query_check(cache, query);
         if (err || !token)
                 return err ? err : -EINVAL;
         struct lookup l = {.cache = cache, .query = query};

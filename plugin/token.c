@@ -9,6 +9,7 @@
 enum {
         TOKEN_VERSION = 1,
         TOKEN_DO = 0x01,
+        TOKEN_AT_GENERATION = 2,
         TOKEN_FIXED = 12,
 };
 
@@ -56,4 +57,11 @@ bool token_read(const struct sardine_token *in, struct token *token)
         memcpy(token->key.bytes, p, left);
         token->key.len = (uint16_t)left;
         return true;
+}
+
+size_t token_identity(const struct sardine_token *token, uint8_t id[sizeof((struct sardine_token *)0)->bytes])
+{
+        memcpy(id, token->bytes, token->len);
+        memset(id + TOKEN_AT_GENERATION, 0, 8);
+        return token->len;
 }

@@ -5,6 +5,7 @@
 #define TOKEN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "entry/key.h"
@@ -21,5 +22,9 @@ struct token {
 void token_write(struct sardine_token *out, const struct token *token);
 /* false: hostile or damaged. */
 bool token_read(const struct sardine_token *in, struct token *token);
+
+/* What makes two tokens ask the same: all but the generation. Returns the length. */
+size_t token_identity(const struct sardine_token *token,
+                      uint8_t id[sizeof((struct sardine_token *)0)->bytes]);
 
 #endif

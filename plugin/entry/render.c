@@ -89,18 +89,15 @@ static inline void put_simple_record(struct reply *reply, const uint8_t head[2 +
         reply->pos += 2 + RR_FIXED + len;
 }
 
-/* The common case: answers to the very question, without names in them. */
-static void render_simple(struct reply *reply, size_t fixed_len)
+/* Which record of an RRset of `count` goes first (B81). */
+static inline uint32_t first_record(const struct reply *reply, uint32_t count)
 {
-        const uint8_t *p = reply->view->body;
-        uint32_t count = *p++;
-        uint8_t head[2 + RR_FIXED];
-        put_be16(head, POINTER | DNS_HEADER);
-        put_be16(head + 2, reply->view->qtype);
-        put_be16(head + 4, DNS_IN);
-        put_be32(head + 6, shown_ttl(reply, 0));
-        put_be16(head + 10, (uint16_t)fixed_len);
+        return reply->params->rotate == 0 || count == 0 ? 0 : reply->params->rotate % count;
+}
 
+static const uint8_t *put_simple_records(struct reply *reply, uint8_t head[2 + RR_FIXED], const uint8_t *p,
+                                         uint32_t count, size_t fixed_len)
+{
         if (fixed_len == 4) {
                 for (uint32_t i = 0; i < count; i++, p += 4)
                         put_simple_record(reply, head, p, 4);
@@ -115,6 +112,25 @@ static void render_simple(struct reply *reply, size_t fixed_len)
                         p += len;
                 }
         }
+        return p;
+}
+
+/* The common case: answers to the very question, without names in them. */
+static void render_simple(struct reply *reply, const struct rdata_shape *shape)
+{
+        const uint8_t *start = reply->view->body + 1, *p = start;
+        uint32_t count = start[-1], first = first_record(reply, count);
+        uint8_t head[2 + RR_FIXED];
+        put_be16(head, POINTER | DNS_HEADER);
+        put_be16(head + 2, reply->view->qtype);
+        put_be16(head + 4, DNS_IN);
+        put_be32(head + 6, shown_ttl(reply, 0));
+        put_be16(head + 10, shape->fixed_len);
+
+        for (uint32_t i = 0; i < first; i++)
+                p = rdata_skip(shape, p);
+        put_simple_records(reply, head, p, count - first, shape->fixed_len);
+        put_simple_records(reply, head, start, first, shape->fixed_len);
         reply->counts[WIRE_ANSWER] = count;
         if (reply->pos > reply->limit)
                 truncate_all(reply);
@@ -404,8 +420,14 @@ static __attribute__((noinline)) void render_general(struct reply *reply)
                 const struct rdata_shape *shape = rdata_shape(run.type);
                 uint32_t ttl = shown_ttl(reply, run.delta);
                 size_t start = reply->pos;
-                for (uint32_t i = 0; i < run.count && reply->pos <= reply->limit; i++)
+                uint32_t first = run.section == WIRE_ANSWER ? first_record(reply, run.count) : 0;
+                for (uint32_t i = 0; i < first; i++)
+                        walk.p = rdata_skip(shape, walk.p);
+                for (uint32_t i = first; i < run.count && reply->pos <= reply->limit; i++)
                         walk.p = put_record(&names, &run, ttl, shape, walk.p);
+                const uint8_t *turned = run.rdata;
+                for (uint32_t i = 0; i < first && reply->pos <= reply->limit; i++)
+                        turned = put_record(&names, &run, ttl, shape, turned);
                 if (reply->pos > reply->limit) {
                         if (run.section != WIRE_ADDITIONAL) {
                                 truncate_all(reply);
@@ -461,6 +483,21 @@ static void put_edes(struct reply *reply)
                 put_ede(reply, (uint16_t)added, NULL, 0);
 }
 
+/* Up to a multiple of the block, or as far as the limit goes. */
+static void put_padding(struct reply *reply)
+{
+        size_t block = reply->params->pad_block, least = reply->pos + OPTION_FIXED;
+        if (least > reply->limit)
+                return;
+        size_t want = (least + block - 1) / block * block;
+        size_t len = (want < reply->limit ? want : reply->limit) - least;
+        put16(reply, EDNS_PADDING);
+        put16(reply, (uint16_t)len);
+        if (reply->pos + len <= reply->cap)
+                memset(reply->out + reply->pos, 0, len);
+        reply->pos += len;
+}
+
 static void put_opt(struct reply *reply, const uint8_t *ecs, size_t ecs_len)
 {
         size_t start = reply->pos;
@@ -475,6 +512,8 @@ static void put_opt(struct reply *reply, const uint8_t *ecs, size_t ecs_len)
         reply->limit += reply->pos - start;
         if (reply->view->ede_count != 0 || reply->params->add_ede >= 0)
                 put_edes(reply);
+        if (reply->params->pad_block != 0)
+                put_padding(reply);
         if (start + DNS_OPT_FIXED <= reply->cap)
                 put_be16(reply->out + start + 9, (uint16_t)(reply->pos - start - DNS_OPT_FIXED));
         reply->counts[WIRE_ADDITIONAL]++;
@@ -525,7 +564,7 @@ bool entry_render(const uint8_t *entry, const struct render_params *params, uint
         put(&reply, query->qname, wire_query_question_len(query));
         const struct rdata_shape *shape = rdata_shape(view.qtype);
         if (view.flags & ENTRY_SIMPLE && !shape->has_name && query->qname_len > 1)
-                render_simple(&reply, shape->fixed_len);
+                render_simple(&reply, shape);
         else
                 render_general(&reply);
         if (query->edns)

@@ -6,8 +6,10 @@
 
 #include "entry/header.h"
 #include "entry/key.h"
+#include "entry/run.h"
 #include "entry/stored.h"
 #include "wire/bytes.h"
+#include "wire/response.h"
 
 /* What the ext byte announces, before and after the name. */
 static const uint8_t *view_ext_key(struct entry_view *view, const uint8_t *p)
@@ -79,4 +81,17 @@ void entry_view_init(struct entry_view *view, const uint8_t *entry)
 size_t entry_view_qname(const struct entry_view *view, uint8_t name[255])
 {
         return stored_name_expand(view->entry, view->name, name);
+}
+
+bool entry_view_has_answer_records(const struct entry_view *view)
+{
+        struct run_walk walk;
+        struct entry_run run = {.owner = NULL};
+        if (view->body == NULL)
+                return false;
+        run_walk_init(&walk, view);
+        if (walk.left == 0)
+                return false;
+        run_walk_next(&walk, &run);
+        return run.section == WIRE_ANSWER;
 }

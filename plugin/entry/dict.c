@@ -9,11 +9,11 @@
 /* The 0 that closes a string literal is the root label of an ending. */
 #define ENDING(text)                                                                                         \
         {                                                                                                    \
-                sizeof(text), text                                                                           \
+                .len = sizeof(text), .wire = text                                                            \
         }
 #define LABEL(text)                                                                                          \
         {                                                                                                    \
-                sizeof(text) - 1, text                                                                       \
+                .len = sizeof(text) - 1, .wire = text                                                        \
         }
 
 enum {
@@ -151,17 +151,17 @@ enum {
         LONGEST = 1 + 17 + 1 + 3 + 1,
 };
 
-/* Codes by hash, closed by a 0. */
+/* Codes by hash; rows of them are closed by a 0. */
 static uint8_t slots[SLOTS];
 static uint8_t shorter[ENDINGS];
 
-static uint32_t slot_of(const uint8_t *p, size_t len)
+static inline uint32_t slot_of(const uint8_t *p, size_t len)
 {
         uint32_t some = (uint32_t)p[len / 2] << 24 | (uint32_t)p[len - 2] << 16 | get_be16(p);
         return (some ^ (uint32_t)len << 10) * 0x9e3779b1u >> 23;
 }
 
-static uint8_t find(const uint8_t *p, size_t len, bool ending)
+static inline uint8_t find(const uint8_t *p, size_t len, bool ending)
 {
         for (uint32_t slot = slot_of(p, len); slots[slot] != 0; slot = (slot + 1) % SLOTS) {
                 uint8_t code = slots[slot];

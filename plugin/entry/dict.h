@@ -12,12 +12,13 @@ enum {
         DICT_FIRST = 0x40, /* endings */
         DICT_LABELS = 0x80,
         DICT_LAST = 0xbf,
-        DICT_WIRE_MAX = 31,
+        DICT_WIRE_MAX = 24,
 };
 
-/* One cache line holds two. */
+/* Two to a cache line. Whoever compares may read the 8 bytes up to the end of `wire`, however short it is. */
 struct dict_item {
-        uint8_t len;                 /* 0: the code is not given out */
+        uint8_t len; /* 0: the code is not given out */
+        uint8_t unused[7];
         uint8_t wire[DICT_WIRE_MAX]; /* length-prefixed labels; an ending includes the root label */
 };
 

@@ -90,7 +90,8 @@ static bool same_run(const struct encoder *encoder, uint32_t i)
 static void survey(struct encoder *encoder)
 {
         const struct wire_response *response = encoder->response;
-        struct wire_name previous = {.len = 0}; /* the last owner other than the question */
+        struct wire_name previous; /* the last owner other than the question */
+        previous.len = 0;
         encoder->records = encoder->params->truncated ? 0 : response->count;
         encoder->runs = 0;
         encoder->simple = encoder->records > 0 && encoder->records <= 255 && !encoder->params->ageless;
@@ -179,15 +180,17 @@ static void put_run_head(struct encoder *encoder, uint32_t first, uint32_t count
 static void put_body(struct encoder *encoder)
 {
         struct entry_writer *writer = &encoder->writer;
-        if (encoder->simple)
+        if (encoder->simple) {
                 writer_put8(writer, (uint8_t)encoder->records);
-        else
-                writer_put_varint(writer, encoder->runs);
+                for (uint32_t i = 0; i < encoder->records; i++)
+                        put_rdata(encoder, &encoder->response->rrs[i]);
+                return;
+        }
+        writer_put_varint(writer, encoder->runs);
         for (uint32_t first = 0, end; first < encoder->records && !writer->full; first = end) {
                 for (end = first + 1; end < encoder->records && same_run(encoder, end);)
                         end++;
-                if (!encoder->simple)
-                        put_run_head(encoder, first, end - first);
+                put_run_head(encoder, first, end - first);
                 for (uint32_t i = first; i < end; i++)
                         put_rdata(encoder, &encoder->response->rrs[i]);
         }
@@ -283,8 +286,8 @@ static size_t write_entry(struct encoder *encoder, bool wide, uint8_t *out, size
                 put_ede(encoder);
         if (encoder->response != NULL)
                 put_body(encoder);
-        while (writer->pos % ENTRY_ALIGN != 0 && !writer->full)
-                writer_put8(writer, 0);
+        static const uint8_t padding[ENTRY_ALIGN];
+        writer_put(writer, padding, -writer->pos % ENTRY_ALIGN);
         if (writer->full)
                 return 0;
 

@@ -2,6 +2,7 @@
  * ENTRY_LAYOUT: see key.h. */
 #include "entry/key.h"
 
+#include <endian.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -89,61 +90,46 @@ uint64_t entry_key_hash(const struct entry_key *key, const uint8_t *secret, size
         return XXH3_64bits_withSecret(key->bytes, key->len, secret, secret_len);
 }
 
-/* For the few bytes of a label: no call. */
-static inline bool same_bytes(const uint8_t *a, const uint8_t *b, size_t len)
+/* Are the `len` > 0 bytes before the two ends the same? 8 bytes before each can be read: a label is short,
+ * and a call or a loop over its bytes would take longer than all the rest. */
+static inline bool same_tail(const uint8_t *a_end, const uint8_t *b_end, size_t len)
 {
-        uint64_t x, y;
-        uint32_t v, w;
-        if (len >= sizeof x) {
-                for (size_t i = 0; i + sizeof x < len; i += sizeof x) {
-                        memcpy(&x, a + i, sizeof x);
-                        memcpy(&y, b + i, sizeof y);
-                        if (x != y)
-                                return false;
-                }
-                memcpy(&x, a + len - sizeof x, sizeof x);
-                memcpy(&y, b + len - sizeof y, sizeof y);
-                return x == y;
-        }
-        if (len >= sizeof v) {
-                memcpy(&v, a, sizeof v);
-                memcpy(&w, b, sizeof w);
-                if (v != w)
-                        return false;
-                memcpy(&v, a + len - sizeof v, sizeof v);
-                memcpy(&w, b + len - sizeof w, sizeof w);
-                return v == w;
-        }
-        for (size_t i = 0; i < len; i++) {
-                if (a[i] != b[i])
+        uint64_t a, b;
+        for (; len > sizeof a; len -= sizeof a) {
+                memcpy(&a, a_end - len, sizeof a);
+                memcpy(&b, b_end - len, sizeof b);
+                if (a != b)
                         return false;
         }
-        return true;
+        memcpy(&a, a_end - sizeof a, sizeof a);
+        memcpy(&b, b_end - sizeof b, sizeof b);
+        return le64toh(a ^ b) >> 8 * (sizeof a - len) == 0;
 }
 
-/* Does the stored name of a question say `name`? */
+/* Does the stored name of a question say `name`? A header goes before each of them. */
 static bool same_name(const uint8_t *stored, const uint8_t *name, size_t len)
 {
         const uint8_t *end = name + len;
         for (;;) {
-                uint8_t byte = *stored;
+                uint8_t byte = *stored++;
                 if (stored_is_label(byte)) {
                         if (byte != *name)
                                 return false;
                         if (byte == 0)
                                 return true;
-                        if (!same_bytes(stored + 1, name + 1, byte))
-                                return false;
-                        stored += byte + 1u;
+                        stored += byte;
                         name += byte + 1u;
+                        if (!same_tail(stored, name, byte))
+                                return false;
                 } else {
                         const struct dict_item *item = dict_item(byte);
-                        if (item->len > end - name || !same_bytes(item->wire, name, item->len))
+                        if (item->len > end - name)
+                                return false;
+                        name += item->len;
+                        if (!same_tail(item->wire + item->len, name, item->len))
                                 return false;
                         if (dict_is_ending(byte))
                                 return true;
-                        stored++;
-                        name += item->len;
                 }
         }
 }

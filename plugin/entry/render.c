@@ -18,6 +18,7 @@ enum {
         POINTER = 0xc000,
         POINTER_REACH = 0x4000,
         RR_FIXED = 10, /* type, class, TTL, rdlength */
+        SIMPLE_HEAD = 2 + RR_FIXED,
         OPTION_FIXED = 4,
         EDE_FIXED = OPTION_FIXED + 2,
         ECS_MAX = 24,
@@ -41,7 +42,7 @@ struct reply {
         uint32_t counts[SECTIONS];
 };
 
-static void put(struct reply *reply, const void *bytes, size_t len)
+static inline void put(struct reply *reply, const void *bytes, size_t len)
 {
         if (reply->pos + len <= reply->cap)
                 memcpy(reply->out + reply->pos, bytes, len);
@@ -55,7 +56,7 @@ static void put16(struct reply *reply, uint16_t value)
         put(reply, bytes, sizeof bytes);
 }
 
-static uint32_t shown_ttl(const struct reply *reply, uint32_t delta)
+static inline uint32_t shown_ttl(const struct reply *reply, uint32_t delta)
 {
         bool ageless = reply->view->ext & EXT_AGELESS;
         if (!reply->stale)
@@ -77,42 +78,45 @@ static void truncate_all(struct reply *reply)
         reply->truncated = true;
 }
 
-/* One record of a simple answer. `head` is all of it before the rdata. */
-static inline void put_simple_record(struct reply *reply, const uint8_t head[2 + RR_FIXED],
-                                     const uint8_t *rdata, size_t len)
-{
-        if (reply->pos + 2 + RR_FIXED + len <= reply->cap) {
-                uint8_t *out = reply->out + reply->pos;
-                memcpy(out, head, 2 + RR_FIXED);
-                memcpy(out + 2 + RR_FIXED, rdata, len);
-        }
-        reply->pos += 2 + RR_FIXED + len;
-}
-
 /* Which record of an RRset of `count` goes first (B81). */
 static inline uint32_t first_record(const struct reply *reply, uint32_t count)
 {
         return reply->params->rotate == 0 || count == 0 ? 0 : reply->params->rotate % count;
 }
 
-static const uint8_t *put_simple_records(struct reply *reply, uint8_t head[2 + RR_FIXED], const uint8_t *p,
-                                         uint32_t count, size_t fixed_len)
+/* Records of a simple answer whose rdata have all the same length, which the caller knows at compile time where it
+ * matters. `head` is all of a record before the rdata. */
+static inline void put_alike(struct reply *reply, const uint8_t head[SIMPLE_HEAD], const uint8_t *rdata, size_t len,
+                             uint32_t count)
+{
+        size_t total = count * (SIMPLE_HEAD + len);
+        if (reply->pos + total <= reply->cap) {
+                uint8_t *out = reply->out + reply->pos;
+                for (; count > 0; count--, out += SIMPLE_HEAD + len, rdata += len) {
+                        memcpy(out, head, SIMPLE_HEAD);
+                        memcpy(out + SIMPLE_HEAD, rdata, len);
+                }
+        }
+        reply->pos += total;
+}
+
+static inline void put_simple_records(struct reply *reply, uint8_t head[SIMPLE_HEAD], const uint8_t *p,
+                                      uint32_t count, size_t fixed_len)
 {
         if (fixed_len == 4) {
-                for (uint32_t i = 0; i < count; i++, p += 4)
-                        put_simple_record(reply, head, p, 4);
+                put_alike(reply, head, p, 4, count);
         } else if (fixed_len == 16) {
-                for (uint32_t i = 0; i < count; i++, p += 16)
-                        put_simple_record(reply, head, p, 16);
+                put_alike(reply, head, p, 16, count);
+        } else if (fixed_len != 0) {
+                put_alike(reply, head, p, fixed_len, count);
         } else {
-                for (uint32_t i = 0; i < count && reply->pos <= reply->limit; i++) {
-                        uint32_t len = fixed_len != 0 ? (uint32_t)fixed_len : varint_get(&p);
+                for (; count > 0 && reply->pos <= reply->limit; count--) {
+                        uint32_t len = varint_get(&p);
                         put_be16(head + 10, (uint16_t)len);
-                        put_simple_record(reply, head, p, len);
+                        put_alike(reply, head, p, len, 1);
                         p += len;
                 }
         }
-        return p;
 }
 
 /* The common case: answers to the very question, without names in them. */
@@ -120,7 +124,7 @@ static void render_simple(struct reply *reply, const struct rdata_shape *shape)
 {
         const uint8_t *start = reply->view->body + 1, *p = start;
         uint32_t count = start[-1], first = first_record(reply, count);
-        uint8_t head[2 + RR_FIXED];
+        uint8_t head[SIMPLE_HEAD];
         put_be16(head, POINTER | DNS_HEADER);
         put_be16(head + 2, reply->view->qtype);
         put_be16(head + 4, DNS_IN);
@@ -130,7 +134,8 @@ static void render_simple(struct reply *reply, const struct rdata_shape *shape)
         for (uint32_t i = 0; i < first; i++)
                 p = rdata_skip(shape, p);
         put_simple_records(reply, head, p, count - first, shape->fixed_len);
-        put_simple_records(reply, head, start, first, shape->fixed_len);
+        if (first > 0)
+                put_simple_records(reply, head, start, first, shape->fixed_len);
         reply->counts[WIRE_ANSWER] = count;
         if (reply->pos > reply->limit)
                 truncate_all(reply);
@@ -519,17 +524,18 @@ static void put_opt(struct reply *reply, const uint8_t *ecs, size_t ecs_len)
         reply->counts[WIRE_ADDITIONAL]++;
 }
 
-static void write_header(const struct reply *reply)
+static inline void write_header(const struct reply *reply)
 {
         const struct wire_query *query = reply->params->query;
         uint8_t flags = reply->view->flags;
         uint8_t *out = reply->out;
+        if (!query->ad && !query->dnssec_ok)
+                flags &= (uint8_t)~ENTRY_AD;
         memcpy(out, query->packet, 2);
-        out[2] = (uint8_t)(DNS_QR | (flags & ENTRY_AA ? DNS_AA : 0) | (reply->truncated ? DNS_TC : 0) |
-                           (query->rd ? DNS_RD : 0));
-        out[3] = (uint8_t)((flags & ENTRY_RA ? DNS_RA : 0) |
-                           (flags & ENTRY_AD && (query->ad || query->dnssec_ok) ? DNS_AD : 0) |
-                           (query->cd ? DNS_CD : 0) | (reply->view->rcode & DNS_RCODE_MASK));
+        out[2] = (uint8_t)(DNS_QR | (flags & ENTRY_AA) * DNS_AA / ENTRY_AA | reply->truncated * DNS_TC |
+                           query->rd * DNS_RD);
+        out[3] = (uint8_t)((flags & ENTRY_RA) * DNS_RA / ENTRY_RA | (flags & ENTRY_AD) * DNS_AD / ENTRY_AD |
+                           query->cd * DNS_CD | (reply->view->rcode & DNS_RCODE_MASK));
         put_be16(out + 4, 1);
         for (unsigned i = 0; i < SECTIONS; i++)
                 put_be16(out + 6 + 2 * i, (uint16_t)reply->counts[i]);

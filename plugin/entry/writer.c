@@ -5,38 +5,6 @@
 #include <string.h>
 
 #include "entry/stored.h"
-#include "wire/bytes.h"
-
-void writer_init(struct entry_writer *writer, uint8_t *entry, size_t room)
-{
-        writer->entry = entry;
-        writer->pos = 0;
-        writer->room = room;
-        writer->full = false;
-        writer->indexed = false;
-}
-
-void writer_put(struct entry_writer *writer, const void *bytes, size_t len)
-{
-        if (len > writer->room - writer->pos) {
-                writer->full = true;
-                return;
-        }
-        memcpy(writer->entry + writer->pos, bytes, len);
-        writer->pos += len;
-}
-
-void writer_put8(struct entry_writer *writer, uint8_t value)
-{
-        writer_put(writer, &value, 1);
-}
-
-void writer_put16(struct entry_writer *writer, uint16_t value)
-{
-        uint8_t bytes[2];
-        put_be16(bytes, value);
-        writer_put(writer, bytes, sizeof bytes);
-}
 
 void writer_put_varint(struct entry_writer *writer, uint32_t value)
 {

@@ -6,7 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
+#include "wire/bytes.h"
 #include "wire/name.h"
 
 enum {
@@ -39,10 +41,37 @@ struct entry_writer {
         struct suffix suffixes[SUFFIX_SLOTS];
 };
 
-void writer_init(struct entry_writer *writer, uint8_t *entry, size_t room);
-void writer_put(struct entry_writer *writer, const void *bytes, size_t len);
-void writer_put8(struct entry_writer *writer, uint8_t value);
-void writer_put16(struct entry_writer *writer, uint16_t value);
+static inline void writer_init(struct entry_writer *writer, uint8_t *entry, size_t room)
+{
+        writer->entry = entry;
+        writer->pos = 0;
+        writer->room = room;
+        writer->full = false;
+        writer->indexed = false;
+}
+
+static inline void writer_put(struct entry_writer *writer, const void *bytes, size_t len)
+{
+        if (len > writer->room - writer->pos) {
+                writer->full = true;
+                return;
+        }
+        memcpy(writer->entry + writer->pos, bytes, len);
+        writer->pos += len;
+}
+
+static inline void writer_put8(struct entry_writer *writer, uint8_t value)
+{
+        writer_put(writer, &value, 1);
+}
+
+static inline void writer_put16(struct entry_writer *writer, uint16_t value)
+{
+        uint8_t bytes[2];
+        put_be16(bytes, value);
+        writer_put(writer, bytes, sizeof bytes);
+}
+
 void writer_put_varint(struct entry_writer *writer, uint32_t value);
 
 /* The question's name, folded; once, before any other name. `name` is kept. */

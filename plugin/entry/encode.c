@@ -82,7 +82,7 @@ static bool same_run(const struct encoder *encoder, uint32_t i)
         const struct wire_rr *a = &encoder->response->rrs[i - 1], *b = &encoder->response->rrs[i];
         bool same_owner = encoder->owners[i] == OWNER_PREVIOUS ||
                           (encoder->owners[i] == OWNER_QUESTION && encoder->owners[i - 1] == OWNER_QUESTION);
-        return same_owner && a->section == b->section && a->type == b->type && a->rclass == b->rclass &&
+        return same_owner && a->section == b->section && a->type == b->type &&
                rr_delta(encoder, a) == rr_delta(encoder, b);
 }
 
@@ -109,8 +109,7 @@ static void survey(struct encoder *encoder)
                 if (i == 0 || !same_run(encoder, i))
                         encoder->runs++;
                 encoder->simple = encoder->simple && owner == OWNER_QUESTION && rr->section == WIRE_ANSWER &&
-                                  rr->type == encoder->qtype && rr->rclass == DNS_IN &&
-                                  rr->ttl <= encoder->params->life;
+                                  rr->type == encoder->qtype && rr->ttl <= encoder->params->life;
         }
 }
 
@@ -149,7 +148,7 @@ static void put_run_head(struct encoder *encoder, uint32_t first, uint32_t count
         struct entry_writer *writer = &encoder->writer;
         const struct wire_rr *rr = &encoder->response->rrs[first];
         uint32_t delta = rr_delta(encoder, rr);
-        bool other_type = rr->type != encoder->qtype, other_class = rr->rclass != DNS_IN;
+        bool other_type = rr->type != encoder->qtype;
         static const uint8_t owner_heads[] = {
             [OWNER_QUESTION] = RUN_OWNER_QUESTION,
             [OWNER_PREVIOUS] = RUN_OWNER_PREVIOUS,
@@ -158,7 +157,7 @@ static void put_run_head(struct encoder *encoder, uint32_t first, uint32_t count
 
         writer_put8(writer, (uint8_t)(rr->section | owner_heads[encoder->owners[first]] |
                                       (other_type ? RUN_TYPE : 0) | (delta != 0 ? RUN_DELTA : 0) |
-                                      (count != 1 ? RUN_COUNT : 0) | (other_class ? RUN_CLASS : 0)));
+                                      (count != 1 ? RUN_COUNT : 0)));
         if (encoder->owners[first] == OWNER_NAME) {
                 struct wire_name name;
                 read_name(encoder, rr->owner, &name);
@@ -169,8 +168,6 @@ static void put_run_head(struct encoder *encoder, uint32_t first, uint32_t count
                 if (rr->type == 0 || rr->type >= 256)
                         writer_put16(writer, rr->type);
         }
-        if (other_class)
-                writer_put16(writer, rr->rclass);
         if (delta != 0)
                 writer_put_varint(writer, delta);
         if (count != 1)

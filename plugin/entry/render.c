@@ -208,16 +208,6 @@ static void put_pointer(struct reply *reply, size_t target)
         put16(reply, (uint16_t)(POINTER | target));
 }
 
-static void put_follower(struct names *names, const struct name_part *part, bool compress)
-{
-        const struct wire_query *query = names->reply->params->query;
-        size_t at = question_wire(names->reply->view, part->at);
-        if (compress)
-                put_pointer(names->reply, DNS_HEADER + at);
-        else
-                put(names->reply, query->qname + at, query->qname_len - at);
-}
-
 /* If *place says where this is in the packet, point there; else it is going to be here. */
 static bool point(struct reply *reply, uint16_t *place)
 {
@@ -251,8 +241,8 @@ static void put_name(struct names *names, const uint8_t *stored, bool compress)
         name_walk_init(&walk, reply->view->entry, stored);
         do {
                 name_walk_next(&walk, &part);
-                if (part.follow) {
-                        put_follower(names, &part, compress);
+                if (part.follow) { /* only ever in names that may be compressed */
+                        put_pointer(reply, DNS_HEADER + question_wire(reply->view, part.at));
                         return;
                 }
                 if (compress && part.last && part.len > 1) {
@@ -303,7 +293,7 @@ static const uint8_t *put_record(struct names *names, const struct entry_run *ru
 
         uint8_t fixed[RR_FIXED] = {0};
         put_be16(fixed, run->type);
-        put_be16(fixed + 2, run->rclass);
+        put_be16(fixed + 2, DNS_IN);
         put_be32(fixed + 4, ttl);
         put(reply, fixed, sizeof fixed);
         size_t start = reply->pos;
@@ -367,8 +357,7 @@ static bool splits(const struct reply *reply, const struct cut *cut, const struc
         for (uint32_t i = 0; i < cut->kept; i++) {
                 run_walk_next(&walk, &run);
                 skip_records(&walk, &run);
-                if (run.type == dropped->type && run.rclass == dropped->rclass &&
-                    same_owner(reply->view, &run, dropped))
+                if (run.type == dropped->type && same_owner(reply->view, &run, dropped))
                         return true;
         }
         return false;
@@ -387,7 +376,7 @@ static void cut_additional(struct reply *reply, const struct cut *cut, struct ru
                                 reply->truncated = true;
                         split = split || splits(reply, cut, run);
                 }
-                if (walk->left == 0)
+                if (walk->left == 0 || (split && (!referral || reply->truncated)))
                         break;
                 skip_records(walk, run);
                 run_walk_next(walk, run);

@@ -5,7 +5,6 @@
 #include "entry/header.h"
 #include "entry/stored.h"
 #include "wire/bytes.h"
-#include "wire/dns.h"
 #include "wire/response.h"
 
 void run_walk_init(struct run_walk *walk, const struct entry_view *view)
@@ -37,11 +36,6 @@ void run_walk_next(struct run_walk *walk, struct entry_run *run)
                         run->type = get_be16(p);
                         p += 2;
                 }
-        }
-        run->rclass = DNS_IN;
-        if (head & RUN_CLASS) {
-                run->rclass = get_be16(p);
-                p += 2;
         }
         run->delta = head & RUN_DELTA ? varint_get(&p) : 0;
         run->count = head & RUN_COUNT ? varint_get(&p) : 1;

@@ -19,17 +19,15 @@ enum run_head {
         RUN_TYPE = 0x10,
         RUN_DELTA = 0x20,
         RUN_COUNT = 0x40,
-        RUN_CLASS = 0x80,
 };
 
-/* Adjacent records of one section with the same owner, type, class and TTL. */
+/* Adjacent records of one section with the same owner, type and TTL. */
 struct entry_run {
         const uint8_t *owner; /* stored name; NULL: the question's */
         const uint8_t *rdata; /* of the first record */
         uint32_t delta;
         uint32_t count; /* > 0 */
         uint16_t type;
-        uint16_t rclass;
         uint8_t section; /* enum wire_section */
 };
 

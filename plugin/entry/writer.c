@@ -121,8 +121,7 @@ static void index_question(struct entry_writer *writer)
         }
 }
 
-/* Where in the entry the last `len` bytes of the question's name begin; 0: inside an ending, or at the root.
- */
+/* Where in the entry the last `len` bytes of the question's name begin; 0: inside an ending, or the root. */
 static size_t question_suffix(const struct entry_writer *writer, size_t len)
 {
         struct name_walk walk;
@@ -131,10 +130,10 @@ static size_t question_suffix(const struct entry_writer *writer, size_t len)
         name_walk_init(&walk, writer->entry, writer->entry + writer->question_at);
         for (;;) {
                 name_walk_next(&walk, &part);
+                if (left == len && len > 1)
+                        return part.at;
                 if (part.last)
                         return 0;
-                if (left == len)
-                        return part.at;
                 left -= part.len;
         }
 }
@@ -146,8 +145,8 @@ void writer_put_name(struct entry_writer *writer, const struct wire_name *name, 
         if (!writer->indexed)
                 index_question(writer);
 
-        /* The part that follows the question, if any, begins at `end`. One that is in the dictionary, or the
-         * root, is as short without reference: it does not follow, but becomes lower case. */
+        /* The part that follows the question, if any, begins at `end`. One that begins inside an ending
+         * cannot follow: it becomes lower case. */
         uint8_t folded[WIRE_NAME_MAX];
         const uint8_t *bytes = name->bytes;
         size_t len = name->len, end = len, target = 0;

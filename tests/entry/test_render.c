@@ -560,6 +560,73 @@ static void b49_no_rrset_goes_in_part(void **state)
         assert_int_equal(count_type(DNS_A), 28);
 }
 
+/* Types with a length of their own, with strings, and an RRset of the question's own name in the additional
+ * section: skipped over when it is cut. */
+static void b49_every_shape_can_be_left_out(void **state)
+{
+        (void)state;
+        static const uint8_t naptr[] = "\0\1\0\2\1s\7SIP+D2U\0\4_sip\4_udp\7example";
+        uint8_t text[256] = {255};
+        start("a.example", 108, DNS_RA); /* EUI48 */
+        put_rr(&message, WIRE_ANSWER, NULL, 108, 300, "\0\1\2\3\4\5", 6);
+        put_rr(&message, WIRE_ANSWER, NULL, 108, 300, "\6\7\10\11\12\13", 6);
+        take(&taken, &message);
+        struct client client = {.name = "a.example", .type = 108, .rd = true};
+        render(&client, 0, 512);
+        assert_int_equal(response.count, 2);
+        assert_memory_equal(reply.bytes + rrs[0].rdata, "\0\1\2\3\4\5", 6);
+        assert_memory_equal(reply.bytes + rrs[1].rdata, "\6\7\10\11\12\13", 6);
+
+        put_a(&message, WIRE_ADDITIONAL, NULL, 300, 7);
+        put_rr(&message, WIRE_ADDITIONAL, NULL, 35, 300, naptr, sizeof naptr);
+        put_rr(&message, WIRE_ADDITIONAL, "text.example", DNS_TXT, 300, text, 256);
+        put_rr(&message, WIRE_ADDITIONAL, "text.example", DNS_TXT, 300, text, 256);
+        put_rr(&message, WIRE_ADDITIONAL, NULL, 35, 300, naptr, sizeof naptr);
+        put_a(&message, WIRE_ADDITIONAL, "b.example", 300, 8);
+        take(&taken, &message);
+        /* The second half of the NAPTR RRset would not fit: no additional data at all. */
+        assert_false(render(&client, 0, 512).truncated);
+        assert_int_equal(response.count, 2);
+        render(&client, 0, 1232);
+        assert_int_equal(response.count, 8);
+        for (unsigned i = 3; i < 7; i += 3) {
+                assert_int_equal(rrs[i].rdlen, sizeof naptr);
+                assert_memory_equal(reply.bytes + rrs[i].rdata, naptr, sizeof naptr);
+        }
+}
+
+/* Further than compression pointers and our own references reach. */
+static void a_large_answer_comes_back(void **state)
+{
+        (void)state;
+        char name[64];
+        start("example.org", DNS_MX, DNS_RA);
+        unsigned n = 0;
+        for (; message.len < DNS_MAX_MESSAGE - 64; n++) {
+                put_pointer(&message, DNS_HEADER);
+                size_t mark = rr_begin(&message, WIRE_ANSWER, DNS_MX, 300);
+                put_u16(&message, n);
+                snprintf(name, sizeof name, "Host-%u.sub-%u", n, n % 700);
+                uint8_t wire[255];
+                put_bytes(&message, wire, name_wire(name, wire) - 1);
+                put_pointer(&message, DNS_HEADER);
+                rr_end(&message, mark);
+        }
+        take(&taken, &message);
+        for (unsigned upper = 0; upper < 2; upper++) {
+                struct client client = {
+                    .name = upper ? "EXAMPLE.org" : "example.org", .type = DNS_MX, .rd = true};
+                assert_false(render(&client, 0, DNS_MAX_MESSAGE).truncated);
+                assert_in_range(reply.len, 0x8000, message.len);
+                assert_int_equal(response.count, n);
+                for (unsigned i = 0; i < n; i++) {
+                        snprintf(name, sizeof name, "Host-%u.sub-%u.%s", i, i % 700, client.name);
+                        assert_int_equal(get_be16(reply.bytes + rrs[i].rdata), i);
+                        check_name_at(rrs[i].rdata + 2u, name);
+                }
+        }
+}
+
 static void b48_b57_extended_errors(void **state)
 {
         (void)state;
@@ -775,6 +842,8 @@ int main(void)
             cmocka_unit_test(b49_additional_data_goes_without_tc),
             cmocka_unit_test(b49_glue_is_not_left_out_without_tc),
             cmocka_unit_test(b49_no_rrset_goes_in_part),
+            cmocka_unit_test(b49_every_shape_can_be_left_out),
+            cmocka_unit_test(a_large_answer_comes_back),
             cmocka_unit_test(b48_b57_extended_errors),
             cmocka_unit_test(b57_an_error_can_be_added),
             cmocka_unit_test(b57_errors_go_before_records),

@@ -169,18 +169,33 @@ static void b26_what_was_taken_from_the_question_follows_it(void **state)
         assert_int_equal(stored_len(exact), 5 + 2);
 }
 
-static void an_ending_taken_from_the_question_becomes_lower_case(void **state)
+static void b26_an_ending_taken_from_the_question_follows_it_if_it_is_whole(void **state)
 {
         (void)state;
         start("www.example.co.uk");
         size_t ending = put_taken("host.Co.uK", 1, true);
+        size_t again = put_taken("host.Co.uK", 1, true);
         size_t inside = put_taken("host.xy.uK", 2, true);
         size_t root = put_taken("host.", 1, true);
         check(ending, "host.co.uk");
+        check(again, "host.co.uk");
         check(inside, "host.xy.uk");
         check(root, "host");
-        assert_false(follows(ending) || follows(inside) || follows(root));
-        assert_int_equal(stored_len(ending), 5 + 1);
+        assert_true(follows(ending) && follows(again));
+        assert_false(follows(inside) || follows(root));
+        assert_int_equal(stored_len(ending), 5 + 2);
+        assert_int_equal(stored_len(again), 2);
+        start("example.com");
+        size_t longer = put_taken("ns1.google.Com", 2, true);
+        size_t once_more = put_taken("ns1.google.Com", 2, true);
+        check(longer, "ns1.google.com");
+        check(once_more, "ns1.google.com");
+        assert_false(follows(longer));
+        assert_int_equal(stored_len(longer), 1 + 1);
+        start("google.com");
+        size_t whole = put_taken("x.gOOgle.Com", 1, true);
+        check(whole, "x.google.com");
+        assert_true(follows(whole));
 }
 
 static void the_root_as_question(void **state)
@@ -264,7 +279,7 @@ int main(void)
             cmocka_unit_test(names_come_back_and_share_their_ends),
             cmocka_unit_test(b26_other_names_keep_their_case),
             cmocka_unit_test(b26_what_was_taken_from_the_question_follows_it),
-            cmocka_unit_test(an_ending_taken_from_the_question_becomes_lower_case),
+            cmocka_unit_test(b26_an_ending_taken_from_the_question_follows_it_if_it_is_whole),
             cmocka_unit_test(the_root_as_question),
             cmocka_unit_test(a_thousand_names_come_back),
             cmocka_unit_test(names_of_127_labels_come_back),

@@ -70,7 +70,7 @@ static struct rdata_field field_of(ldns_rdf_type type)
         }
 }
 
-/* False: something follows what only a parser of this very type could measure (HIP, TKEY). */
+/* False: something follows what only a parser of this very type could measure (APL, HIP, TKEY). */
 static bool describe(struct type_row *row, const ldns_rr_descriptor *descriptor)
 {
         size_t least = ldns_rr_descriptor_minimum(descriptor);
@@ -121,9 +121,8 @@ static void build_row(uint16_t type)
                 row->strings = true;
                 return;
         }
-        /* NSAP-PTR holds a name (RFC 1348 s3), which ldns takes for a string. Nobody uses it. */
-        if (descriptor->_variable != LDNS_RDF_TYPE_NONE || type == TYPE_NSAP_PTR ||
-            !describe(row, descriptor)) {
+        /* NSAP-PTR holds a name (RFC 1348), which ldns takes for a string. Nobody uses it. */
+        if (type == TYPE_NSAP_PTR || !describe(row, descriptor)) {
                 *row = opaque;
                 return;
         }

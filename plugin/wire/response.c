@@ -143,6 +143,7 @@ static unsigned parse_question(struct parser *parser)
         response->qtype = get_be16(p);
         response->qclass = get_be16(p + 2);
         parser->question_len = qname_len;
+        parser->proven = 0xc000 | DNS_HEADER;
         parser->at += qname_len + 4;
         return SARDINE_REASON_NONE;
 }

@@ -19,8 +19,9 @@ enum wire_section {
 enum {
         /* No message of 65535 bytes has more: 12 header, 11 bytes a record. */
         WIRE_RRS_MAX = 5957,
-        /* Labels and pointers that all names of one message may visit. An honest 64 KiB message stays far
-         * below; one that does not is refused as too complex (B64). */
+        /* Labels and pointers that all names of one message may visit; an owner that repeats the last pointer
+         * (or is the question's name) counts as one. An honest 64 KiB message stays below; one that does not
+         * is refused as too complex (B64). */
         WIRE_WORK_MAX = 32768,
         WIRE_EDE_MAX = 4,
 };
@@ -63,7 +64,8 @@ struct wire_response {
 
 /* Check and view. `rrs` is the caller's room for `room` records (WIRE_RRS_MAX always suffices).
  * A header-only message (12 bytes, QDCOUNT 0) is fine (B29). Owners and rdata names are proven to expand.
- * Returns 0, or SARDINE_REFUSED_MALFORMED, _MISMATCH (QR=0, opcode not QUERY, QDCOUNT > 1), _COMPLEX. */
+ * Returns 0, or SARDINE_REFUSED_MALFORMED, _COMPLEX, or _MISMATCH: QR=0, opcode not QUERY, QDCOUNT > 1, or a
+ * TSIG or SIG(0) that binds the message to one client. The caller looks at TC and compares the question. */
 unsigned wire_response_parse(const uint8_t *packet, size_t len, struct wire_rr *rrs, size_t room,
                              struct wire_response *response);
 

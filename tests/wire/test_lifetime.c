@@ -310,16 +310,21 @@ static void dname_chains(void **state)
         answer(&packet, NOERROR, "old.example", DNS_DNAME);
         add_alias(&packet, COUNT_ANSWER, "@", DNS_DNAME, 60, "new.example");
         assert_lives(&packet, 60, LIFETIME_POSITIVE);
-        /* a name that would get too long */
-        char label[64];
-        memset(label, 'a', 63);
-        label[63] = '\0';
-        char name[240], target[240];
-        snprintf(name, sizeof name, "%s.%s.%s.old", label, label, label);
-        snprintf(target, sizeof target, "%s.%s", label, label);
-        answer(&packet, NOERROR, name, DNS_A);
-        add_alias(&packet, COUNT_ANSWER, "old", DNS_DNAME, 60, target);
-        assert_refused(&packet, SARDINE_REFUSED_NO_SOA);
+        /* as long as a name may get, and one byte more: 2 + 64 + 64 + 62 + (62 or 63) + 1 */
+        for (int last = 61; last <= 62; last++) {
+                static const char a[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+                char target[256], whole[260];
+                snprintf(target, sizeof target, "%s.%s.%.61s.%.*s", a, a, a, last, a);
+                snprintf(whole, sizeof whole, "x.%s", target);
+                answer(&packet, NOERROR, "x.old", DNS_A);
+                add_alias(&packet, COUNT_ANSWER, "old", DNS_DNAME, 60, target);
+                if (last == 61)
+                        add_a(&packet, COUNT_ANSWER, whole, 60);
+                if (last == 61)
+                        assert_lives(&packet, 60, LIFETIME_POSITIVE);
+                else
+                        assert_refused(&packet, SARDINE_REFUSED_NO_SOA);
+        }
 }
 
 static void types_that_are_their_own_data(void **state)

@@ -90,6 +90,23 @@ static void edns(void **state)
         assert_int_equal(query.udp_size, 65535);
 }
 
+static void padding(void **state)
+{
+        (void)state;
+        struct packet packet;
+        struct wire_query query;
+        for (unsigned code = 0; code < 20; code++) {
+                if (code == EDNS_ECS)
+                        continue;
+                ask(&packet, 0x0100, "a.example", DNS_A);
+                size_t at = start_opt(&packet, 1232, 0);
+                add_option(&packet, code, "12345678", 8);
+                end_rdata(&packet, at);
+                assert_int_equal(parse(&packet, &query), 0);
+                assert_int_equal(query.padded, code == EDNS_PADDING);
+        }
+}
+
 static void b12_options_parse_whatever_their_length(void **state)
 {
         (void)state;
@@ -281,7 +298,7 @@ static void b58_malformed_opt(void **state)
         add_rr(&packet, COUNT_ADDITIONAL, "x", DNS_OPT, 0, "", 0);
         assert_reason(&packet, SARDINE_BYPASS_MALFORMED);
         ask(&packet, 0x0100, "a.example", DNS_A);
-        add_rr(&packet, COUNT_ADDITIONAL, "@", DNS_OPT, 0, "", 0);
+        add_rr(&packet, COUNT_ADDITIONAL, "@", DNS_OPT, 0, "\0\x0c\0\0", 4);
         assert_reason(&packet, SARDINE_BYPASS_MALFORMED);
         /* a count without a record */
         ask(&packet, 0x0100, "a.example", DNS_A);
@@ -328,6 +345,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(plain_question),
             cmocka_unit_test(edns),
+            cmocka_unit_test(padding),
             cmocka_unit_test(b12_options_parse_whatever_their_length),
             cmocka_unit_test(short_header),
             cmocka_unit_test(b25_only_queries),

@@ -508,6 +508,28 @@ static void b64_pointer_chains(void **state)
         assert_reason(&packet, SARDINE_REFUSED_COMPLEX);
 }
 
+/* All the work there is may be used, and not one step more. */
+static void b64_the_very_limit(void **state)
+{
+        (void)state;
+        struct packet packet;
+        answer(&packet, 0x8180, "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r.s.t.u.v.w.x.y.z", DNS_NS);
+        /* 1 for the owner; a pointer, 26 labels and the root in rdata */
+        uint32_t left = WIRE_WORK_MAX;
+        for (; left >= 29; left -= 29) {
+                size_t at = start_rr(&packet, COUNT_ANSWER, "@", DNS_NS, 60);
+                add_pointer(&packet, DNS_HEADER);
+                end_rdata(&packet, at);
+        }
+        for (; left > 0; left--) {
+                assert_reason(&packet, SARDINE_REASON_NONE);
+                add_a(&packet, COUNT_ANSWER, "@", 60);
+        }
+        assert_reason(&packet, SARDINE_REASON_NONE);
+        add_a(&packet, COUNT_ANSWER, "@", 60);
+        assert_reason(&packet, SARDINE_REFUSED_COMPLEX);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -529,6 +551,7 @@ int main(void)
             cmocka_unit_test(room_for_records),
             cmocka_unit_test(b64_honest_and_large),
             cmocka_unit_test(b64_pointer_chains),
+            cmocka_unit_test(b64_the_very_limit),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -199,6 +199,14 @@ static void b31_negative_life_is_ttl_or_minimum(void **state)
                 add_soa(&packet, COUNT_AUTHORITY, "example", 30, 0x80000000);
                 assert_lives(&packet, 30, LIFETIME_NEGATIVE);
         }
+        /* only an SOA in authority has a MINIMUM that counts */
+        answer(&packet, NXDOMAIN, "www.example", DNS_A);
+        add_soa(&packet, COUNT_AUTHORITY, "example", 3600, 60);
+        add_rr(&packet, COUNT_AUTHORITY, "example", 65280, 3600, "\0\0\0\1", 4);
+        add_soa(&packet, COUNT_ADDITIONAL, "example", 3600, 1);
+        assert_lives(&packet, 60, LIFETIME_NEGATIVE);
+        assert_int_equal(rrs[1].ttl, 3600);
+        assert_int_equal(rrs[2].ttl, 3600);
         /* an SOA that is data shows its own TTL */
         answer(&packet, NOERROR, "example", DNS_SOA);
         add_soa(&packet, COUNT_ANSWER, "@", 3600, 60);
@@ -305,6 +313,14 @@ static void dname_chains(void **state)
         answer(&packet, NOERROR, "x.bold.example", DNS_A);
         add_alias(&packet, COUNT_ANSWER, "old.example", DNS_DNAME, 60, "new.example");
         add_a(&packet, COUNT_ANSWER, "x.bnew.example", 60);
+        assert_refused(&packet, SARDINE_REFUSED_NO_SOA);
+        answer(&packet, NOERROR, "x.bold.example", DNS_A);
+        add_alias(&packet, COUNT_ANSWER, "cold.example", DNS_DNAME, 60, "new.example");
+        add_a(&packet, COUNT_ANSWER, "x.new.example", 60);
+        assert_refused(&packet, SARDINE_REFUSED_NO_SOA);
+        /* then there is no alias either that an authoritative server could stop at */
+        answer(&packet, AUTHORITATIVE, "x.bold.example", DNS_A);
+        add_alias(&packet, COUNT_ANSWER, "cold.example", DNS_DNAME, 60, "new.example");
         assert_refused(&packet, SARDINE_REFUSED_NO_SOA);
         /* asked for, it is data */
         answer(&packet, NOERROR, "old.example", DNS_DNAME);

@@ -84,10 +84,10 @@ static inline uint32_t first_record(const struct reply *reply, uint32_t count)
         return reply->params->rotate == 0 || count == 0 ? 0 : reply->params->rotate % count;
 }
 
-/* Records of a simple answer whose rdata have all the same length, which the caller knows at compile time where it
- * matters. `head` is all of a record before the rdata. */
-static inline void put_alike(struct reply *reply, const uint8_t head[SIMPLE_HEAD], const uint8_t *rdata, size_t len,
-                             uint32_t count)
+/* Records of a simple answer whose rdata have all the same length, which the caller knows at compile time
+ * where it matters. `head` is all of a record before the rdata. */
+static inline void put_alike(struct reply *reply, const uint8_t head[SIMPLE_HEAD], const uint8_t *rdata,
+                             size_t len, uint32_t count)
 {
         size_t total = count * (SIMPLE_HEAD + len);
         if (reply->pos + total <= reply->cap) {

@@ -18,6 +18,8 @@ enum {
         PAGE_TARGET_BYTES = 8192,
         /* What a page may grow to before that has helped: the page that is split is another one at first. */
         PAGE_MOST = 192,
+        /* With all pages made, each has at least so much room: chance spreads networks unevenly. */
+        PAGE_LEAST = 96,
 };
 
 static uint16_t page_of(uint64_t hash, uint16_t pages)
@@ -112,7 +114,7 @@ static unsigned write_page(struct put *put, const struct entry_key *key, uint64_
 static unsigned pages_most(const struct put *put)
 {
         unsigned most = 1;
-        while (most < 32768 && most * 2 * PAGE_TARGET <= put->cache->options.max_networks)
+        while (most < 32768 && most * 2 * PAGE_LEAST <= put->cache->options.max_networks)
                 most *= 2;
         return most;
 }

@@ -61,7 +61,7 @@ int sardine_render(sardine_cache *cache, const struct sardine_query *query, cons
         if (err)
                 return err;
         struct wire_query wire;
-        a->len = a->rcode = a->ttl = a->age = a->stale_available = 0;
+        a->len = a->rcode = a->ttl = a->age = a->stale_available = a->dnssec_ok = 0;
         a->reason = wire_query_parse(query->packet, query->len, &wire);
         if (a->reason)
                 return SARDINE_BYPASS;

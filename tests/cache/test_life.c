@@ -456,6 +456,25 @@ static void b79_one_caller_is_asked_to_refresh(void **state)
         assert_int_equal(first_ttl(look(&kit, a)), 100);
 }
 
+static void b21_a_refresh_says_with_which_do(void **state)
+{
+        (void)state;
+        kit.options.refresh_percent = 10;
+        kit_open(&kit);
+        for (int with_do = 0; with_do < 2; with_do++) {
+                struct ask fetch = a;
+                fetch.edns = fetch.dnssec_ok = with_do;
+                fill(&kit, fetch, a_ttl("a.example 100 IN A 192.0.2.1"));
+                assert_int_equal(outcome(a), SARDINE_HIT);
+                kit_wait(&kit, 95);
+                struct got *got = look(&kit, a);
+                assert_int_equal(got->outcome, SARDINE_REFRESH);
+                assert_int_equal(got->answer.dnssec_ok, with_do);
+                kit_wait(&kit, 5);
+                assert_int_equal(look(&kit, a)->answer.dnssec_ok, 0); /* a miss */
+        }
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -479,6 +498,7 @@ int main(void)
             T(b46_b47_one_body_for_do_and_without),
             T(b70_what_was_purged_stays_purged),
             T(b71_newer_wins_with_a_shorter_ttl),
+            T(b21_a_refresh_says_with_which_do),
             T(b79_one_caller_is_asked_to_refresh),
         };
         return cmocka_run_group_tests_name("cache/life", tests, NULL, NULL);

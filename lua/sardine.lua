@@ -18,6 +18,7 @@
 --   PoolAction, AllowAction, AllowResponseAction           end the rules, so they look up or store themselves
 --   addCacheHitResponseAction                              its rules also run for our hits, which are
 --   addSelfAnsweredResponseAction                          self-answered to dnsdist; these then do not
+--   setServFailWhenNoServer, setStaleCacheEntriesTTL       see "No backend up" below
 -- An action that was made before this file was loaded does not know of the cache. Nor do QPSPoolAction, ContinueAction
 -- and Lua actions when they end the rules by themselves: what they let pass is not cached in this version.
 
@@ -103,6 +104,10 @@ local function boolean(set)
     end
 end
 
+local function flag(field)
+    return boolean(function(options, value) options[field] = value and 1 or 0 end)
+end
+
 local function codes(value, name)
     if type(value) ~= 'table' then
         fail('newPacketCache: %s must be a list of numbers', name)
@@ -123,14 +128,16 @@ local function unused(check, why)
     end
 end
 
--- The names are dnsdist's, but for the last three.
 local OPTIONS = {
+    -- dnsdist's.
     maxTTL = whole('max_ttl'),
     minTTL = whole('min_ttl'),
     maxNegativeTTL = whole('max_negative_ttl'),
     staleTTL = whole('stale_ttl'),
+    truncatedTTL = whole('truncated_ttl'),
     maximumEntrySize = whole('max_entry_size'),
-    dontAge = boolean(function(options, value) options.dont_age = value and 1 or 0 end),
+    dontAge = flag('dont_age'),
+    shuffle = flag('rotate'),
     temporaryFailureTTL = function(options, value, name)
         whole('failure_ttl')(options, value, name)
         if value > 300 then
@@ -146,13 +153,11 @@ local OPTIONS = {
     numberOfShards = unused(whole('ignored'), 'there are no shards'),
     deferrableInsertLock = unused(boolean(), 'no insert is ever given up'),
     parseECS = unused(boolean(), 'client subnets are always handled'),
-    keepStaleData = unused(boolean(), 'this version does not answer with expired data'),
-    truncatedTTL = unused(whole('ignored'), 'truncated answers are never kept'),
+    keepStaleData = unused(boolean(), 'expired data is kept for as long as it may be used'),
     payloadRanks = unused(function(_, value, name) codes(value, name) end, 'one entry serves every payload size'),
-    shuffle = unused(boolean(), 'this version keeps the order of records'),
     skipOptions = unused(function(_, value, name) codes(value, name) end,
                          'EDNS options are skipped unless splitOptions names them'),
-    -- Ours: the budget in bytes; the limit for UDP replies; EDNS options that are part of the key.
+    -- Ours.
     maxBytes = whole('max_bytes', 2 ^ 53),
     udpPayloadSize = whole('udp_payload_size', 65535),
     splitOptions = function(options, value, name)
@@ -160,6 +165,12 @@ local OPTIONS = {
             table.insert(options.split, code)
         end
     end,
+    alwaysDO = boolean(function(options, value) options.always_do = value end),
+    staleWindow = whole('stale_window'),
+    staleBackoff = whole('stale_backoff'),
+    stalePositive = flag('stale_positive'),
+    refreshPercent = whole('refresh_percent', 50),
+    capBySignature = flag('cap_by_signature'),
 }
 
 -- Where dnsdist prints to its console, the methods return a string: the console shows what a call returns.
@@ -185,8 +196,9 @@ local methods = {}
 function methods:getStats()
     local stats = stats_of(self)
     local result = {
-        hits = tonumber(stats.hits + stats.stale + stats.refresh),
-        misses = tonumber(stats.misses + stats.cache_only_misses),
+        hits = tonumber(stats.hits + stats.stale),
+        -- One that fetches a fresh answer ahead of time waits for it, like one that missed.
+        misses = tonumber(stats.misses + stats.cache_only_misses + stats.refresh),
         deferredInserts = 0,
         deferredLookups = 0,
         lookupCollisions = 0,
@@ -200,7 +212,7 @@ function methods:getStats()
         deadBytes = tonumber(stats.dead_bytes),
         staleHits = tonumber(stats.stale),
     }
-    for _, name in ipairs { 'entries', 'bytes', 'lookups', 'bypass', 'inserts', 'stored', 'replaced', 'refreshed',
+    for _, name in ipairs { 'entries', 'bytes', 'lookups', 'refresh', 'rescued', 'bypass', 'inserts', 'stored', 'replaced', 'refreshed',
                             'refused', 'evicted', 'expired', 'expunged' } do
         result[name] = tonumber(stats[name])
     end
@@ -225,6 +237,7 @@ function methods:printStats()
          stats.entries > 0 and string.format(' (%.1f an entry)', stats.bytes / stats.entries) or '')
     line('Hits', stats.hits, asked > 0 and string.format(' (%.1f %%)', 100 * stats.hits / asked) or '')
     line('Misses', stats.misses)
+    line('Stale', stats.staleHits, ' hits, ', stats.rescued, ' in place of a failure')
     line('Bypassed', stats.bypass)
     line('Stored', stats.stored, ', replaced ', stats.replaced, ', refreshed ', stats.refreshed)
     line('Refused', stats.refused)
@@ -312,6 +325,40 @@ local function sorted_names(options)
     return names
 end
 
+-- Caches whose window for stale data is what setStaleCacheEntriesTTL() says, for they have none of their own.
+local followers = setmetatable({}, { __mode = 'k' })
+local stale_entries_ttl = 0
+
+-- Create the library's cache for a PacketCache object, by the options set in it.
+local function create(self)
+    local set = self.set
+    local opt = ffi.new('struct sardine_options')
+    lib.sardine_options_init(opt, ffi.sizeof(opt))
+    opt.max_entries = self.max_entries
+    local split = ffi.new('uint16_t[?]', math.max(#set.split, 1), set.split)
+    opt.split_options = split
+    opt.n_split_options = #set.split
+    opt.stale_window = stale_entries_ttl
+    for field, value in pairs(set) do
+        if field ~= 'split' and field ~= 'always_do' then
+            opt[field] = value
+        end
+    end
+
+    local flags = (set.always_do and lib.SARDINE_DNSDIST_ALWAYS_DO or 0) +
+                  (set.stale_window and lib.SARDINE_DNSDIST_RESCUE or 0)
+    local cache = ffi.new('sardine_cache *[1]')
+    local why = ffi.new('char[256]')
+    local id = lib.sardine_dnsdist_create(opt, flags, cache, why, ffi.sizeof(why))
+    if id < 0 then
+        local detail = ffi.string(why)
+        fail('newPacketCache: %s%s', ffi.string(lib.sardine_strerror(id)), detail ~= '' and ': ' .. detail or '')
+    end
+    self.cache = ffi.gc(cache[0], function() lib.sardine_dnsdist_destroy(id) end)
+    self.id = id
+    self.stale_window = opt.stale_window
+end
+
 local function newPacketCache(max_entries, options)
     if not is_whole(max_entries, 2 ^ 53) then
         fail('newPacketCache: the first argument, the number of entries, must be a whole number')
@@ -332,26 +379,12 @@ local function newPacketCache(max_entries, options)
         OPTIONS[name](set, options[name], name)
     end
 
-    local opt = ffi.new('struct sardine_options')
-    lib.sardine_options_init(opt, ffi.sizeof(opt))
-    opt.max_entries = max_entries
-    local split = ffi.new('uint16_t[?]', math.max(#set.split, 1), set.split)
-    opt.split_options = split
-    opt.n_split_options = #set.split
-    set.split = nil
-    for field, value in pairs(set) do
-        opt[field] = value
+    local self = setmetatable({ max_entries = max_entries, set = set }, PacketCache)
+    create(self)
+    if not set.stale_window then
+        followers[self] = true
     end
-
-    local cache = ffi.new('sardine_cache *[1]')
-    local why = ffi.new('char[256]')
-    local id = lib.sardine_dnsdist_create(opt, cache, why, ffi.sizeof(why))
-    if id < 0 then
-        local detail = ffi.string(why)
-        fail('newPacketCache: %s%s', ffi.string(lib.sardine_strerror(id)), detail ~= '' and ': ' .. detail or '')
-    end
-    local handle = ffi.gc(cache[0], function() lib.sardine_dnsdist_destroy(id) end)
-    return setmetatable({ cache = handle, id = id }, PacketCache)
+    return self
 end
 
 -- Actions --------------------------------------------------------------------------------------------------------
@@ -359,7 +392,9 @@ end
 local dnsdist = {}
 for _, name in ipairs { 'addAction', 'setRules', 'clearRules', 'rmRule', 'mvRule', 'mvRuleToTop', 'PoolAction',
                         'AllowAction', 'addResponseAction', 'rmResponseRule', 'mvResponseRule', 'mvResponseRuleToTop',
-                        'AllowResponseAction', 'addCacheHitResponseAction', 'addSelfAnsweredResponseAction' } do
+                        'AllowResponseAction', 'addCacheHitResponseAction', 'addSelfAnsweredResponseAction',
+                        'rmSelfAnsweredResponseRule', 'mvSelfAnsweredResponseRule',
+                        'mvSelfAnsweredResponseRuleToTop', 'setStaleCacheEntriesTTL', 'setServFailWhenNoServer' } do
     dnsdist[name] = _G[name]
     if dnsdist[name] == nil then
         fail('this Lua state has no function %s: is this a configuration of dnsdist 1.7 or later?', name)
@@ -392,7 +427,7 @@ local function pool_number(name)
     return number
 end
 
--- An action that looks up in the pool's cache; after a miss it does `otherwise`. Every instance costs a Lua state in
+-- An action that looks up in the cache of the pool of that number; after a miss it does `otherwise`. Every instance costs a Lua state in
 -- every thread, so equal ones are made once.
 local lookup_actions = {}
 local function lookup_action(pool, otherwise)
@@ -400,18 +435,27 @@ local function lookup_action(pool, otherwise)
     if lib.sardine_dnsdist_lookup(%d, packet) ~= 0 then
         return %d
     end
-    %s]], pool_number(pool), DNSAction.HeaderModify, otherwise))
+    %s]], pool, DNSAction.HeaderModify, otherwise))
     lookup_actions[code] = lookup_actions[code] or LuaFFIPerThreadAction(code)
     return lookup_actions[code]
 end
 
-local store_actions = {}
+local response_actions = {}
+local function response_action(c_function, body)
+    local code = thread_code(c_function, body)
+    response_actions[code] = response_actions[code] or LuaFFIPerThreadResponseAction(code)
+    return response_actions[code]
+end
+
 local function store_action(result)
-    local code = thread_code('sardine_dnsdist_store', string.format([[
-    lib.sardine_dnsdist_store(packet)
+    return response_action('sardine_dnsdist_response', string.format([[
+    lib.sardine_dnsdist_response(packet)
     return %d]], result))
-    store_actions[code] = store_actions[code] or LuaFFIPerThreadResponseAction(code)
-    return store_actions[code]
+end
+
+local function no_server_action()
+    return response_action('sardine_dnsdist_self_answered', string.format([[
+    return lib.sardine_dnsdist_self_answered(packet) ~= 0 and %d or %d]], DNSResponseAction.Drop, DNSResponseAction.None))
 end
 
 function PoolAction(pool, stop)
@@ -419,13 +463,13 @@ function PoolAction(pool, stop)
         -- From 1.8 on the rules may go on after it, with the lookup of that pool to come later.
         fail('PoolAction that lets the rules go on is not supported in this version')
     end
-    return lookup_action(pool, string.format([[
+    return lookup_action(pool_number(pool), string.format([[
     lib.dnsdist_ffi_dnsquestion_set_result(packet, %q, %d)
     return %d]], pool, #pool, DNSAction.Pool))
 end
 
 function AllowAction()
-    return lookup_action('', 'return ' .. DNSAction.Allow)
+    return lookup_action(0, 'return ' .. DNSAction.Allow)
 end
 
 function AllowResponseAction()
@@ -434,8 +478,8 @@ end
 
 -- Order of rules -------------------------------------------------------------------------------------------------
 
--- A rule of ours that is to be the last of its chain, once it is wanted.
-local function last_rule(name, action_maker, add, remove)
+-- A rule of ours that is to be the last of its chain, once it is wanted; or the first, given what moves it there.
+local function end_rule(name, rule_maker, action_maker, add, remove, to_top)
     local chain = { wanted = false, there = false }
     function chain.take()
         if chain.there then
@@ -446,17 +490,29 @@ local function last_rule(name, action_maker, add, remove)
     function chain.put()
         if chain.wanted then
             chain.take()
-            add(AllRule(), action_maker(), { name = name })
+            add(rule_maker(), action_maker(), { name = name })
+            if to_top then
+                to_top()
+            end
             chain.there = true
+        end
+    end
+    function chain.want()
+        if not chain.wanted then
+            chain.wanted = true
+            chain.put()
         end
     end
     return chain
 end
 
-local lookups = last_rule('sardine lookup', function() return lookup_action('', 'return ' .. DNSAction.None) end,
-                          dnsdist.addAction, dnsdist.rmRule)
-local stores = last_rule('sardine store', function() return store_action(DNSResponseAction.None) end,
-                         dnsdist.addResponseAction, dnsdist.rmResponseRule)
+local lookups = end_rule('sardine lookup', AllRule, function() return lookup_action(0, 'return ' .. DNSAction.None) end,
+                         dnsdist.addAction, dnsdist.rmRule)
+local stores = end_rule('sardine store', AllRule, function() return store_action(DNSResponseAction.None) end,
+                        dnsdist.addResponseAction, dnsdist.rmResponseRule)
+local no_server = end_rule('sardine no server', function() return TagRule('sardine') end, no_server_action,
+                           dnsdist.addSelfAnsweredResponseAction, dnsdist.rmSelfAnsweredResponseRule,
+                           dnsdist.mvSelfAnsweredResponseRuleToTop)
 
 function addAction(...)
     dnsdist.addAction(...)
@@ -515,6 +571,49 @@ function addSelfAnsweredResponseAction(rule, ...)
     lib.sardine_dnsdist_mark_hits(1)
 end
 
+function mvSelfAnsweredResponseRule(...)
+    no_server.take()
+    dnsdist.mvSelfAnsweredResponseRule(...)
+    no_server.put()
+end
+
+function mvSelfAnsweredResponseRuleToTop()
+    no_server.take()
+    dnsdist.mvSelfAnsweredResponseRuleToTop()
+    no_server.put()
+end
+
+-- No backend up --------------------------------------------------------------------------------------------------
+
+-- dnsdist drops a query when no backend is up, and no rule hears of it. Told to answer SERVFAIL, it lets rules for
+-- self-answered responses run, and ours can put expired data there, or drop it after all.
+local servfail_wanted, catching = false, false
+
+local function apply_no_server()
+    if catching then
+        dnsdist.setServFailWhenNoServer(true)
+        lib.sardine_dnsdist_no_server(servfail_wanted and lib.SARDINE_DNSDIST_SERVFAIL or lib.SARDINE_DNSDIST_DROP)
+    else
+        dnsdist.setServFailWhenNoServer(servfail_wanted)
+    end
+end
+
+function setServFailWhenNoServer(on)
+    servfail_wanted = on
+    apply_no_server()
+end
+
+local function prepare_for(cache)
+    if cache.stale_window > 0 and not catching then
+        catching = true
+        apply_no_server()
+        lookups.want() -- so that what no cache is asked for is dropped as before
+    end
+    if cache.stale_window > 0 or cache.set.always_do then
+        no_server.want()
+    end
+end
+
 -- Attaching ------------------------------------------------------------------------------------------------------
 
 local attached = {} -- by pool: keeps the cache from being collected
@@ -525,15 +624,33 @@ local function attach(cache, pool)
     if getmetatable(cache) ~= PacketCache then
         fail('attach: the first argument must come from sardine.newPacketCache()')
     end
+    prepare_for(cache)
     lib.sardine_dnsdist_attach(pool_number(pool), cache.id)
     attached[pool] = cache
-    if not stores.wanted then
-        stores.wanted = true
-        stores.put()
+    stores.want()
+    if pool == '' then
+        lookups.want()
     end
-    if pool == '' and not lookups.wanted then
-        lookups.wanted = true
-        lookups.put()
+end
+
+-- As in dnsdist, to be called in the configuration: a cache that holds entries already does not change any more.
+function setStaleCacheEntriesTTL(seconds)
+    dnsdist.setStaleCacheEntriesTTL(seconds)
+    stale_entries_ttl = seconds
+    for cache in pairs(followers) do
+        if stats_of(cache).entries > 0 then
+            note('setStaleCacheEntriesTTL has no effect on a cache that is in use')
+        else
+            local old_id = cache.id
+            ffi.gc(cache.cache, nil)
+            create(cache)
+            for pool, of_pool in pairs(attached) do
+                if of_pool == cache then
+                    attach(cache, pool)
+                end
+            end
+            lib.sardine_dnsdist_destroy(old_id)
+        end
     end
 end
 
@@ -542,7 +659,7 @@ local function detach(pool)
     pool = pool or ''
     lib.sardine_dnsdist_attach(pool_number(pool), 0)
     attached[pool] = nil
-    if pool == '' then
+    if pool == '' and not catching then
         lookups.take()
         lookups.wanted = false
     end

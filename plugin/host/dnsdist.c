@@ -11,16 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/flight.h"
+#include "host/message.h"
+
 enum {
         MAX_CACHES = 256,
         MAX_POOLS = 1024,
-        /* A tag's value: the cache's number, then the token's bytes, all in hex. */
-        TAG_ID_DIGITS = 8,
-        TAG_SIZE = TAG_ID_DIGITS + 2 * sizeof(((struct sardine_token *)0)->bytes) + 1,
+        /* What dnsdist has room for in a response over UDP. */
+        UDP_RESPONSE_MAX = 4096,
 };
 
-static const char TOKEN_TAG[] = "sardine";
+static const char FLIGHT_TAG[] = "sardine";
 static const char HIT_TAG[] = "sardine-hit";
+static const char POOL_TAG[] = "sardine-pool";
 
 /* dnsdist's FFI functions, as dnsdist-lua-ffi-interface.h of 1.7 and later declares them. */
 static struct {
@@ -71,9 +74,16 @@ const char *sardine_dnsdist_missing(void)
         return missing;
 }
 
+/* A flag of a cache, beside those of enum sardine_dnsdist_flag: responses may have to be replaced. */
+enum {
+        TAKE_QUERY = 1 << 16,
+};
+
 /* Caches. A number is never given twice, and leads to its slot. Threads find the slot without a lock. */
 static struct {
         _Atomic uint32_t id;
+        _Atomic uint32_t flags; /* enum sardine_dnsdist_flag, and whether queries are taken along */
+        _Atomic uint32_t udp_size;
         _Atomic(sardine_cache *) cache;
 } caches[MAX_CACHES];
 
@@ -86,6 +96,7 @@ static uint32_t n_caches;    /* numbers given so far */
 static uint32_t n_pools = 1; /* the default pool is number 0 */
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool mark_hits;
+static atomic_int no_server; /* enum sardine_dnsdist_no_server */
 
 /* A thread of dnsdist: says which cache it is inside of, and has room to work. Left over by a thread that
  * ended, it serves the next one that begins. */
@@ -93,8 +104,8 @@ struct worker {
         _Atomic(sardine_cache *) inside;
         atomic_bool taken;
         struct worker *next;
-        struct sardine_token token;
-        char tag[TAG_SIZE];
+        struct flight flight;
+        char tag[FLIGHT_TEXT_SIZE];
         uint8_t reply[65535];
 };
 
@@ -178,8 +189,8 @@ static void log_line(void *ctx, int level, const char *text)
                 fprintf(stderr, "sardine: %s\n", text);
 }
 
-int sardine_dnsdist_create(const struct sardine_options *options, sardine_cache **cache, char *why,
-                           size_t why_size)
+int sardine_dnsdist_create(const struct sardine_options *options, uint32_t flags, sardine_cache **cache,
+                           char *why, size_t why_size)
 {
         struct sardine_options opt;
         if (options == NULL || cache == NULL || options->sz != sizeof opt || (why == NULL && why_size > 0))
@@ -206,7 +217,11 @@ int sardine_dnsdist_create(const struct sardine_options *options, sardine_cache 
         }
         if (err == 0) {
                 n_caches = id;
+                if (opt.stale_window > 0)
+                        flags |= TAKE_QUERY;
                 atomic_store(&caches[id % MAX_CACHES].id, id);
+                atomic_store(&caches[id % MAX_CACHES].flags, flags);
+                atomic_store(&caches[id % MAX_CACHES].udp_size, opt.udp_payload_size);
                 atomic_store(&caches[id % MAX_CACHES].cache, *cache);
         }
         pthread_mutex_unlock(&registry);
@@ -277,124 +292,266 @@ static uint32_t transport_of(const void *dq)
         return dnsdist.get_tcp(dq) ? SARDINE_TCP : SARDINE_UDP;
 }
 
-static char *put_hex(char *to, const uint8_t *bytes, size_t n)
+static void make_query(struct sardine_query *query, const void *dq, const uint8_t *packet, size_t len)
 {
-        static const char digits[] = "0123456789abcdef";
-        for (size_t i = 0; i < n; i++) {
-                *to++ = digits[bytes[i] >> 4];
-                *to++ = digits[bytes[i] & 15];
+        const void *client = NULL;
+        size_t client_len = 0;
+        dnsdist.get_remoteaddr(dq, &client, &client_len);
+        *query = (struct sardine_query){
+            .sz = sizeof *query,
+            .packet = packet,
+            .len = len,
+            .client = client,
+            .client_len = (uint32_t)client_len,
+            .transport = transport_of(dq),
+        };
+}
+
+static struct sardine_answer room_for_answer(struct worker *worker)
+{
+        return (struct sardine_answer){
+            .sz = sizeof(struct sardine_answer),
+            .buf = worker->reply,
+            .cap = sizeof worker->reply,
+        };
+}
+
+/* Let the reply be dnsdist's packet. */
+static bool put_reply(const struct worker *worker, void *dq, size_t len)
+{
+        if (!dnsdist.set_size(dq, len))
+                return false;
+        memcpy(dnsdist.get_header(dq), worker->reply, len);
+        return true;
+}
+
+void sardine_dnsdist_choose(uint32_t pool, void *dq)
+{
+        char number[11];
+        snprintf(number, sizeof number, "%u", (unsigned)pool);
+        dnsdist.set_tag(dq, POOL_TAG, number);
+}
+
+static uint32_t chosen_pool(const void *dq)
+{
+        const char *number = dnsdist.get_tag(dq, POOL_TAG);
+        return number != NULL ? (uint32_t)strtoul(number, NULL, 10) : 0;
+}
+
+/* Ask the backend with DO for a client that did not set it. The token is then one for that query. */
+static void add_do(struct worker *worker, sardine_cache *cache, uint32_t udp_size, void *dq)
+{
+        struct flight *flight = &worker->flight;
+        uint8_t query[FLIGHT_QUERY_MAX + MESSAGE_OPT];
+        struct sardine_query asked;
+        memcpy(query, flight->query, flight->query_len);
+        size_t len = message_add_do(query, flight->query_len, sizeof query,
+                                    (uint16_t)(udp_size < UDP_RESPONSE_MAX ? udp_size : UDP_RESPONSE_MAX));
+        make_query(&asked, dq, query, len);
+        struct sardine_token token;
+        if (len == 0 || sardine_token_init(cache, &asked, &token) != 0 || !dnsdist.set_size(dq, len))
+                return;
+        memcpy(dnsdist.get_header(dq), query, len);
+        flight->token = token;
+        flight->flags |= FLIGHT_DO_ADDED;
+}
+
+/* The query misses: note what its response will need. */
+static void take_off(struct worker *worker, sardine_cache *cache, uint32_t id, bool refresh, bool with_do,
+                     void *dq)
+{
+        struct flight *flight = &worker->flight;
+        uint32_t flags = atomic_load_explicit(&caches[id % MAX_CACHES].flags, memory_order_relaxed);
+        size_t len = dnsdist.get_len(dq);
+        flight->cache = id;
+        flight->flags = refresh ? FLIGHT_REFRESH : 0;
+        flight->query_len = 0;
+        if ((refresh || flags & (TAKE_QUERY | SARDINE_DNSDIST_ALWAYS_DO)) && len <= FLIGHT_QUERY_MAX) {
+                memcpy(flight->query, dnsdist.get_header(dq), len);
+                flight->query_len = (uint16_t)len;
+                if (with_do || flags & SARDINE_DNSDIST_ALWAYS_DO)
+                        add_do(worker, cache,
+                               atomic_load_explicit(&caches[id % MAX_CACHES].udp_size, memory_order_relaxed),
+                               dq);
         }
-        *to = '\0';
-        return to;
+        flight_write(flight, worker->tag);
+        dnsdist.set_tag(dq, FLIGHT_TAG, worker->tag);
 }
 
-static int hex_digit(char c)
+/* It passes without being looked up, but must be told from what never came here. */
+static void pass_by(void *dq)
 {
-        if (c >= '0' && c <= '9')
-                return c - '0';
-        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+        if (atomic_load_explicit(&no_server, memory_order_relaxed) != SARDINE_DNSDIST_IGNORE)
+                dnsdist.set_tag(dq, FLIGHT_TAG, "-");
 }
 
-/* Returns the text after the digits, or NULL when there are fewer. */
-static const char *get_hex(const char *from, uint8_t *bytes, size_t n)
+static void mark_hit(void *dq)
 {
-        for (size_t i = 0; i < n; i++) {
-                int high = hex_digit(from[0]);
-                int low = high < 0 ? -1 : hex_digit(from[1]);
-                if (low < 0)
-                        return NULL;
-                bytes[i] = (uint8_t)(high << 4 | low);
-                from += 2;
-        }
-        return from;
-}
-
-static void send_token_along(struct worker *worker, uint32_t id, void *dq)
-{
-        const uint8_t number[] = {(uint8_t)(id >> 24), (uint8_t)(id >> 16), (uint8_t)(id >> 8), (uint8_t)id};
-        char *end = put_hex(worker->tag, number, sizeof number);
-        put_hex(end, worker->token.bytes, worker->token.len);
-        dnsdist.set_tag(dq, TOKEN_TAG, worker->tag);
+        if (atomic_load_explicit(&mark_hits, memory_order_relaxed))
+                dnsdist.set_tag(dq, HIT_TAG, "1");
 }
 
 int sardine_dnsdist_lookup(uint32_t pool, void *dq)
 {
+        if (pool == SARDINE_DNSDIST_CHOSEN_POOL)
+                pool = chosen_pool(dq);
         uint32_t id = pool < MAX_POOLS ? atomic_load_explicit(&pools[pool].cache, memory_order_acquire) : 0;
         struct worker *worker = id != 0 ? worker_of_thread() : NULL;
         sardine_cache *cache = worker != NULL ? enter(worker, id) : NULL;
-        if (cache == NULL)
-                return 0;
-
-        const void *client = NULL;
-        size_t client_len = 0;
-        dnsdist.get_remoteaddr(dq, &client, &client_len);
-
-        struct sardine_query query = {
-            .sz = sizeof query,
-            .packet = dnsdist.get_header(dq),
-            .len = dnsdist.get_len(dq),
-            .client = client,
-            .client_len = (uint32_t)client_len,
-            .transport = transport_of(dq),
-            .flags = dnsdist.get_skip_cache(dq) ? SARDINE_SKIP : 0,
-        };
-        worker->token.len = 0;
-        struct sardine_answer answer = {
-            .sz = sizeof answer,
-            .buf = worker->reply,
-            .cap = sizeof worker->reply,
-            .token = &worker->token,
-        };
-        int outcome = sardine_lookup(cache, &query, &answer);
-        leave(worker);
-
-        switch (outcome) {
-        case SARDINE_HIT:
-        case SARDINE_STALE:
-                if (!dnsdist.set_size(dq, answer.len))
-                        return 0;
-                memcpy(dnsdist.get_header(dq), worker->reply, answer.len);
-                if (atomic_load_explicit(&mark_hits, memory_order_relaxed))
-                        dnsdist.set_tag(dq, HIT_TAG, "1");
-                return 1;
-        case SARDINE_MISS:
-        case SARDINE_REFRESH: /* this client fetches the fresh answer for everybody */
-                if (worker->token.len > 0)
-                        send_token_along(worker, id, dq);
-                return 0;
-        default:
+        if (cache == NULL) {
+                pass_by(dq);
                 return 0;
         }
+
+        struct sardine_query query;
+        make_query(&query, dq, dnsdist.get_header(dq), dnsdist.get_len(dq));
+        query.flags = dnsdist.get_skip_cache(dq) ? SARDINE_SKIP : 0;
+        worker->flight.token.len = 0;
+        struct sardine_answer answer = room_for_answer(worker);
+        answer.token = &worker->flight.token;
+        int outcome = sardine_lookup(cache, &query, &answer);
+        bool miss = worker->flight.token.len > 0;
+        if (miss) /* or the client that fetches a fresh answer for everybody */
+                take_off(worker, cache, id, outcome == SARDINE_REFRESH,
+                         outcome == SARDINE_REFRESH && answer.dnssec_ok, dq);
+        leave(worker);
+
+        if (!miss && (outcome == SARDINE_HIT || outcome == SARDINE_STALE) &&
+            put_reply(worker, dq, answer.len)) {
+                mark_hit(dq);
+                return 1;
+        }
+        if (!miss)
+                pass_by(dq);
+        return 0;
 }
 
-void sardine_dnsdist_store(void *dr)
+/* Expired data in place of a failure. Returns whether there was any. */
+static bool rescue(struct worker *worker, sardine_cache *cache, void *dr)
 {
-        const char *tag = dnsdist.get_tag(dr, TOKEN_TAG);
-        struct worker *worker = tag != NULL && !dnsdist.get_skip_cache(dr) ? worker_of_thread() : NULL;
-        if (worker == NULL)
-                return;
+        struct sardine_query query;
+        make_query(&query, dr, worker->flight.query, worker->flight.query_len);
+        struct sardine_answer answer = room_for_answer(worker);
+        int outcome = sardine_failed(cache, &query, &answer);
+        if (outcome != SARDINE_STALE && outcome != SARDINE_HIT)
+                return false;
+        return put_reply(worker, dr, answer.len);
+}
 
-        uint8_t number[4];
-        size_t digits = strlen(tag);
-        if (digits < TAG_ID_DIGITS || digits >= TAG_SIZE || digits % 2 != 0)
-                return;
-        struct sardine_token *token = &worker->token;
-        token->len = (uint16_t)((digits - TAG_ID_DIGITS) / 2);
-        const char *rest = get_hex(tag, number, sizeof number);
-        if (rest == NULL || get_hex(rest, token->bytes, token->len) == NULL)
-                return;
+/* A response without records, as the client's EDNS wants it. `cache` may be NULL: then without OPT. */
+static size_t empty_reply(struct worker *worker, sardine_cache *cache, const struct sardine_query *query,
+                          unsigned rcode)
+{
+        uint8_t response[FLIGHT_QUERY_MAX];
+        size_t len = message_empty_response(query->packet, query->len, rcode, response);
+        struct sardine_answer answer = room_for_answer(worker);
+        if (cache != NULL && sardine_render(cache, query, response, len, &answer) == SARDINE_HIT)
+                return answer.len;
+        memcpy(worker->reply, response, len);
+        return len;
+}
 
-        uint32_t id =
-            (uint32_t)number[0] << 24 | (uint32_t)number[1] << 16 | (uint32_t)number[2] << 8 | number[3];
-        sardine_cache *cache = enter(worker, id);
-        if (cache == NULL)
+/* The backend was asked with DO: give the client what it asked for. What cannot be written for it, it does
+ * not get: a truncated response makes it come again over TCP, anything else is a failure. */
+static void write_for_client(struct worker *worker, sardine_cache *cache, void *dr)
+{
+        const uint8_t *response = dnsdist.get_header(dr);
+        size_t len = dnsdist.get_len(dr);
+        if (len <= MESSAGE_HEADER)
+                return; /* a bare header has nothing that the client did not ask for */
+        struct sardine_query query;
+        make_query(&query, dr, worker->flight.query, worker->flight.query_len);
+        struct sardine_answer answer = room_for_answer(worker);
+        if (cache != NULL && sardine_render(cache, &query, response, len, &answer) == SARDINE_HIT) {
+                put_reply(worker, dr, answer.len);
                 return;
+        }
+        bool truncated = message_truncated(response);
+        unsigned rcode = message_rcode(response);
+        if (!truncated && (rcode == 0 || rcode == MESSAGE_NXDOMAIN))
+                rcode = MESSAGE_SERVFAIL;
+        len = empty_reply(worker, cache, &query, rcode);
+        if (truncated)
+                message_set_truncated(worker->reply);
+        put_reply(worker, dr, len);
+}
+
+/* The flight that this response ends, or NULL. */
+static struct worker *landing(void *dr)
+{
+        const char *tag = dnsdist.get_tag(dr, FLIGHT_TAG);
+        struct worker *worker = tag != NULL && tag[0] != '-' ? worker_of_thread() : NULL;
+        return worker != NULL && flight_read(tag, &worker->flight) ? worker : NULL;
+}
+
+static void keep(const struct worker *worker, sardine_cache *cache, void *dr)
+{
         struct sardine_insert_info info = {.sz = sizeof info};
         if (dnsdist.is_temp_failure_ttl_set(dr)) {
                 info.failure_ttl_set = 1;
                 info.failure_ttl = dnsdist.get_temp_failure_ttl(dr);
         }
         /* Refusals are counted by the cache; there is nobody here to tell. */
-        sardine_insert(cache, token, dnsdist.get_header(dr), dnsdist.get_len(dr), &info, NULL);
+        sardine_insert(cache, &worker->flight.token, dnsdist.get_header(dr), dnsdist.get_len(dr), &info,
+                       NULL);
+}
+
+void sardine_dnsdist_response(void *dr)
+{
+        struct worker *worker = landing(dr);
+        if (worker == NULL || dnsdist.get_len(dr) < MESSAGE_HEADER)
+                return;
+
+        const struct flight *flight = &worker->flight;
+        sardine_cache *cache = enter(worker, flight->cache);
+        bool rescued = false;
+        if (cache != NULL && !dnsdist.get_skip_cache(dr)) {
+                uint32_t flags =
+                    atomic_load_explicit(&caches[flight->cache % MAX_CACHES].flags, memory_order_relaxed);
+                unsigned rcode = message_rcode(dnsdist.get_header(dr));
+                bool failed = rcode == MESSAGE_SERVFAIL || rcode == MESSAGE_REFUSED;
+                if (failed && flight->query_len > 0 &&
+                    (flags & SARDINE_DNSDIST_RESCUE || flight->flags & FLIGHT_REFRESH))
+                        rescued = rescue(worker, cache, dr);
+                if (!rescued)
+                        keep(worker, cache, dr);
+        }
+        if (!rescued && flight->flags & FLIGHT_DO_ADDED)
+                write_for_client(worker, cache, dr);
         leave(worker);
+}
+
+void sardine_dnsdist_no_server(int what)
+{
+        atomic_store(&no_server, what);
+}
+
+int sardine_dnsdist_self_answered(void *dr)
+{
+        int what = atomic_load(&no_server);
+        uint8_t header[MESSAGE_HEADER];
+        if (dnsdist.get_len(dr) < sizeof header)
+                return 0;
+        memcpy(header, dnsdist.get_header(dr), sizeof header);
+        if (message_rcode(header) != MESSAGE_SERVFAIL)
+                return 0;
+
+        struct worker *worker = landing(dr);
+        if (worker != NULL && worker->flight.query_len > 0) {
+                sardine_cache *cache = enter(worker, worker->flight.cache);
+                bool rescued = cache != NULL && what != SARDINE_DNSDIST_IGNORE && rescue(worker, cache, dr);
+                if (rescued) {
+                        mark_hit(dr);
+                } else if (worker->flight.flags & FLIGHT_DO_ADDED && what != SARDINE_DNSDIST_DROP) {
+                        struct sardine_query query;
+                        make_query(&query, dr, worker->flight.query, worker->flight.query_len);
+                        put_reply(worker, dr, empty_reply(worker, cache, &query, MESSAGE_SERVFAIL));
+                }
+                leave(worker);
+                /* The flags that the client sent have been restored in what we replaced. */
+                message_copy_rd_cd(dnsdist.get_header(dr), header);
+                if (rescued)
+                        return 0;
+        }
+        return what == SARDINE_DNSDIST_DROP;
 }

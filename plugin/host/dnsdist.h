@@ -20,14 +20,34 @@
 
 /* [cdef] */
 
+/* What a cache does in dnsdist beyond the library's options. */
+enum sardine_dnsdist_flag {
+        SARDINE_DNSDIST_ALWAYS_DO = 1, /* ask backends with DO for every client, so that one answer serves
+                                          all; write the response for the client that waits */
+        SARDINE_DNSDIST_RESCUE = 2, /* put expired data in the place of SERVFAIL and REFUSED from a backend;
+                                       without it only when no backend is up */
+};
+
+enum {
+        SARDINE_DNSDIST_CHOSEN_POOL =
+            0x7fffffff, /* the one that sardine_dnsdist_choose() chose, or the default */
+};
+
+/* What becomes of a query when no backend is up and there is no expired data. */
+enum sardine_dnsdist_no_server {
+        SARDINE_DNSDIST_IGNORE = 0,   /* sardine_dnsdist_self_answered() has nothing to do with it */
+        SARDINE_DNSDIST_DROP = 1,     /* it is dropped */
+        SARDINE_DNSDIST_SERVFAIL = 2, /* it gets dnsdist's SERVFAIL */
+};
+
 /* The name of a dnsdist function that this process does not have, so that nothing here can work; or NULL. */
 const char *sardine_dnsdist_missing(void);
 
-/* Create a cache and number it. Returns the number, above 0, and sets *cache, which is for statistics,
- * removal and inspection; or returns a negative error as sardine_create() does, -ENOSPC with too many caches,
- * and puts the library's explanation, if there is one, in `why`. */
-int sardine_dnsdist_create(const struct sardine_options *options, sardine_cache **cache, char *why,
-                           size_t why_size);
+/* Create a cache and number it. `flags`: enum sardine_dnsdist_flag. Returns the number, above 0, and sets
+ * *cache, which is for statistics, removal and inspection; or returns a negative error as sardine_create()
+ * does, -ENOSPC with too many caches, and puts the library's explanation, if there is one, in `why`. */
+int sardine_dnsdist_create(const struct sardine_options *options, uint32_t flags, sardine_cache **cache,
+                           char *why, size_t why_size);
 
 /* Detach a cache from every pool and free it. dnsdist's threads may go on: the call waits for those that are
  * inside the cache. The caller makes sure that nobody uses the `sardine_cache *` any more. */
@@ -43,12 +63,25 @@ void sardine_dnsdist_attach(uint32_t pool, uint32_t cache);
  * allocation. */
 void sardine_dnsdist_mark_hits(int on);
 
-/* In a query action. Returns 1 when dnsdist's packet now is the whole reply. Else 0; on a miss the token
- * travels with the query as the tag "sardine". `dq` is a dnsdist_ffi_dnsquestion_t. */
+/* dnsdist has been told to answer SERVFAIL when no backend is up: what that is to become (enum
+ * sardine_dnsdist_no_server). Unless it is to be ignored, every query that a lookup lets pass gets a tag. */
+void sardine_dnsdist_no_server(int what);
+
+/* In a query action that lets the rules go on: the pool whose cache SARDINE_DNSDIST_CHOSEN_POOL stands for.
+ */
+void sardine_dnsdist_choose(uint32_t pool, void *dq);
+
+/* In a query action. Returns 1 when dnsdist's packet now is the whole reply. Else 0; on a miss what is needed
+ * later travels with the query as the tag "sardine". `dq` is a dnsdist_ffi_dnsquestion_t. */
 int sardine_dnsdist_lookup(uint32_t pool, void *dq);
 
-/* In a response action: keep the response if its query carries a token. */
-void sardine_dnsdist_store(void *dr);
+/* In a response action: keep the response if its query carries a token; let expired data take the place of a
+ * failure; write it for the client that waits if the backend was asked with DO on its behalf. */
+void sardine_dnsdist_response(void *dr);
+
+/* In an action for responses that dnsdist made itself, when there is the tag "sardine": no backend was up.
+ * Returns 1 when the response is to be dropped, else 0. */
+int sardine_dnsdist_self_answered(void *dr);
 
 /* [cdef] */
 

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "host/dnsdist.h"
+#include "host/flight.h"
 
 /* A packet as dnsdist has it. */
 struct packet {
@@ -22,7 +23,7 @@ struct packet {
         size_t len;
         bool skip, failure_ttl_set, tcp;
         uint32_t failure_ttl;
-        char token[2048], hit[8]; /* tags */
+        char token[4096], hit[8]; /* tags */
         bool has_token, has_hit;
 };
 
@@ -136,7 +137,7 @@ static uint32_t new_cache(sardine_cache **cache)
         struct sardine_options opt;
         sardine_options_init(&opt, sizeof opt);
         opt.max_entries = 1000;
-        int id = sardine_dnsdist_create(&opt, cache, NULL, 0);
+        int id = sardine_dnsdist_create(&opt, 0, cache, NULL, 0);
         assert_true(id > 0);
         return (uint32_t)id;
 }
@@ -148,7 +149,7 @@ static void fill(uint32_t pool, unsigned number)
         assert_int_equal(sardine_dnsdist_lookup(pool, &p), 0);
         assert_true(p.has_token);
         set_response(&p, 0);
-        sardine_dnsdist_store(&p);
+        sardine_dnsdist_response(&p);
 }
 
 static bool is_hit(uint32_t pool, unsigned number)
@@ -208,7 +209,7 @@ static void test_skip_flags(void **state)
         assert_int_equal(sardine_dnsdist_lookup(0, &p), 0);
         set_response(&p, 0);
         p.skip = true;
-        sardine_dnsdist_store(&p);
+        sardine_dnsdist_response(&p);
         assert_false(is_hit(0, 2));
         sardine_dnsdist_destroy(id);
 }
@@ -225,7 +226,7 @@ static void test_failure_ttl(void **state)
                 assert_int_equal(sardine_dnsdist_lookup(0, &p), 0);
                 set_response(&p, 2);
                 p.failure_ttl_set = number == 2; /* to 0: not kept */
-                sardine_dnsdist_store(&p);
+                sardine_dnsdist_response(&p);
                 assert_int_equal(is_hit(0, number), number == 1);
         }
         sardine_dnsdist_destroy(id);
@@ -260,8 +261,22 @@ static void test_pools(void **state)
 static void test_tags_that_are_not_ours(void **state)
 {
         (void)state;
-        static const char *const tags[] = {"",         "0",          "0000000",    "zzzzzzzz", "00000000",
-                                           "ffffffff", "0000000100", "00000001zz", "0000000",  "é"};
+        static const char *const tags[] = {
+            "",
+            "-",
+            "0",
+            "00000001",
+            "zzzzzzzzzzzzzz",
+            "00000000000000", /* no cache */
+            "ffffffff000000",
+            "0000000100000",
+            "00000001000000", /* no token */
+            "000000010000ff", /* a token that is not there */
+            "00000001000001zz",
+            "000000010000010g",
+            "0000000100000101",
+            "é",
+        };
         sardine_cache *cache;
         uint32_t id = new_cache(&cache);
         sardine_dnsdist_attach(0, id);
@@ -273,9 +288,8 @@ static void test_tags_that_are_not_ours(void **state)
                 if (i < sizeof tags / sizeof *tags)
                         strcpy(p.token, tags[i]);
                 else /* the longest that a tag of ours could be, and longer */
-                        memset(p.token, '0',
-                               i % 2 == 0 ? 8 + 2 * sizeof((struct sardine_token *)0)->bytes : 2000);
-                sardine_dnsdist_store(&p);
+                        memset(p.token, '0', i % 2 == 0 ? FLIGHT_TEXT_SIZE - 1 : FLIGHT_TEXT_SIZE);
+                sardine_dnsdist_response(&p);
         }
         struct sardine_stats stats = {.sz = sizeof stats};
         sardine_stats_get(cache, &stats);
@@ -296,7 +310,7 @@ static void test_answers_for_a_cache_that_is_gone(void **state)
         id = new_cache(&cache);
         sardine_dnsdist_attach(0, id);
         set_response(&p, 0);
-        sardine_dnsdist_store(&p);
+        sardine_dnsdist_response(&p);
         assert_false(is_hit(0, 1));
         sardine_dnsdist_destroy(id);
 }
@@ -320,7 +334,7 @@ static void test_limits(void **state)
         int ids[MORE];
         int n = 0;
         sardine_cache *cache;
-        while (n < MORE && (err = sardine_dnsdist_create(&opt, &cache, NULL, 0)) > 0)
+        while (n < MORE && (err = sardine_dnsdist_create(&opt, 0, &cache, NULL, 0)) > 0)
                 ids[n++] = err;
         assert_int_equal(err, -ENOSPC);
         assert_true(n >= 100);
@@ -337,10 +351,10 @@ static void test_bad_option_is_explained(void **state)
         char why[256];
         sardine_options_init(&opt, sizeof opt);
         opt.max_entry_size = 100;
-        assert_int_equal(sardine_dnsdist_create(&opt, &cache, why, sizeof why), SARDINE_ERR_OPTION);
+        assert_int_equal(sardine_dnsdist_create(&opt, 0, &cache, why, sizeof why), SARDINE_ERR_OPTION);
         assert_non_null(strstr(why, "max_entry_size"));
-        assert_int_equal(sardine_dnsdist_create(NULL, &cache, why, sizeof why), -EINVAL);
-        assert_int_equal(sardine_dnsdist_create(&opt, NULL, why, sizeof why), -EINVAL);
+        assert_int_equal(sardine_dnsdist_create(NULL, 0, &cache, why, sizeof why), -EINVAL);
+        assert_int_equal(sardine_dnsdist_create(&opt, 0, NULL, why, sizeof why), -EINVAL);
 }
 
 static atomic_bool stop;
@@ -354,7 +368,7 @@ static void *look_up_and_store(void *arg)
                 set_query(&p, number++ % 100);
                 if (sardine_dnsdist_lookup(0, &p) == 0) {
                         set_response(&p, 0);
-                        sardine_dnsdist_store(&p);
+                        sardine_dnsdist_response(&p);
                 }
         }
         return NULL;

@@ -10,14 +10,8 @@ import dnsmsg
 import harness
 import loader
 from behaviours import Behaviours
+from cases import CACHE, DnsdistTest
 from dnsmsg import A, a, opt, query, reply
-
-CACHE = """
-local sardine = require 'sardine'
-pc = sardine.newPacketCache(10000, {temporaryFailureTTL=2, udpPayloadSize=4096})
-sardine.attach(pc)
-"""
-
 
 class BehavioursInDnsdist(Behaviours, unittest.TestCase):
     @classmethod
@@ -26,29 +20,6 @@ class BehavioursInDnsdist(Behaviours, unittest.TestCase):
         cls.addClassCleanup(cls.upstream.close)
         cls.host = harness.Dnsdist(cls.upstream, CACHE)
         cls.addClassCleanup(cls.host.close)
-
-
-class DnsdistTest(unittest.TestCase):
-    def setUp(self):
-        self.upstream = harness.Upstream()
-        self.addCleanup(self.upstream.close)
-
-    def start(self, config, **more):
-        host = harness.Dnsdist(self.upstream, config, **more)
-        self.addCleanup(host.close)
-        return host
-
-    def expect_upstream(self, host, name, count, queries=3, tcp=False):
-        """Ask for the A record `queries` times: the upstream hears `count` of them."""
-        before = self.upstream.asked(name)
-        for _ in range(queries):
-            answer = host.ask(query(name), tcp)
-        self.assertEqual(self.upstream.asked(name) - before, count, name)
-        return answer
-
-    def serve(self, *names, ttl=300):
-        for name in names:
-            self.upstream.on(name, A, [a(name, ttl)])
 
 
 class Fronts(DnsdistTest):
@@ -170,13 +141,8 @@ class Rules(DnsdistTest):
         # A hit runs the rules for hits, and not those for answers that dnsdist makes.
         self.expect_upstream(host, "a.other.example", 1)
         self.expect_upstream(host, "a.drop-hits.example", 1, queries=1)
-        host_timeout, harness.TIMEOUT = harness.TIMEOUT, 0.5
-        try:
-            for name in ("a.drop-hits.example", "a.spoofed.example"):
-                with self.assertRaises(TimeoutError):
-                    host.ask(query(name))
-        finally:
-            harness.TIMEOUT = host_timeout
+        for name in ("a.drop-hits.example", "a.spoofed.example"):
+            self.expect_silence(host, query(name))
 
 
 class Pools(DnsdistTest):

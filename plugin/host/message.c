@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#include "host/message.h"
+
+#include <string.h>
+
+enum {
+        FLAG2_QR = 0x80,
+        FLAG2_RD = 0x01,
+        FLAG3_CD = 0x10,
+        QTYPE_AND_QCLASS = 4,
+        DO_BIT = 0x80,
+        /* Offsets in an OPT record, RFC 6891 s6.1.2 */
+        OPT_AT_SIZE = 3,
+        OPT_AT_FLAGS = 7,
+};
+
+void message_copy_rd_cd(uint8_t *message, const uint8_t *from)
+{
+        message[2] = (uint8_t)((message[2] & ~FLAG2_RD) | (from[2] & FLAG2_RD));
+        message[3] = (uint8_t)((message[3] & ~FLAG3_CD) | (from[3] & FLAG3_CD));
+}
+
+/* Where the question ends; `len` for a message that is not what message.h asks for. */
+static size_t question_end(const uint8_t *query, size_t len)
+{
+        size_t at = MESSAGE_HEADER;
+        while (at < len && query[at] != 0)
+                at += query[at] + 1u;
+        at += 1 + QTYPE_AND_QCLASS;
+        return at < len ? at : len;
+}
+
+size_t message_add_do(uint8_t *query, size_t len, size_t cap, uint16_t udp_size)
+{
+        static const uint8_t opt[MESSAGE_OPT] = {0, 0, 41};
+        size_t at = question_end(query, len);
+        if (at == len) {
+                if (cap - len < sizeof opt)
+                        return 0;
+                memcpy(query + at, opt, sizeof opt);
+                query[11] = 1; /* ARCOUNT */
+                len += sizeof opt;
+        } else if (len - at < MESSAGE_OPT || query[at + OPT_AT_FLAGS] & DO_BIT) {
+                return 0;
+        }
+        query[at + OPT_AT_FLAGS] |= DO_BIT;
+        if ((query[at + OPT_AT_SIZE] << 8 | query[at + OPT_AT_SIZE + 1]) < udp_size) {
+                query[at + OPT_AT_SIZE] = (uint8_t)(udp_size >> 8);
+                query[at + OPT_AT_SIZE + 1] = (uint8_t)udp_size;
+        }
+        return len;
+}
+
+size_t message_empty_response(const uint8_t *query, size_t len, unsigned rcode, uint8_t *out)
+{
+        size_t end = question_end(query, len);
+        memcpy(out, query, end);
+        out[2] = (uint8_t)(FLAG2_QR | (query[2] & FLAG2_RD));
+        out[3] = (uint8_t)((query[3] & FLAG3_CD) | rcode);
+        memset(out + 6, 0, 6); /* ANCOUNT, NSCOUNT, ARCOUNT */
+        return end;
+}

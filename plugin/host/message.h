@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * message.h - the few things that the adapter does to DNS messages by itself.
+ */
+#ifndef HOST_MESSAGE_H
+#define HOST_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+        MESSAGE_HEADER = 12,
+        MESSAGE_OPT = 11, /* an OPT record without options */
+        MESSAGE_SERVFAIL = 2,
+        MESSAGE_NXDOMAIN = 3,
+        MESSAGE_REFUSED = 5,
+};
+
+static inline unsigned message_rcode(const uint8_t *message)
+{
+        return message[3] & 15;
+}
+
+static inline bool message_truncated(const uint8_t *message)
+{
+        return (message[2] & 2) != 0;
+}
+
+static inline void message_set_truncated(uint8_t *message)
+{
+        message[2] |= 2;
+}
+
+/* Let the header's RD and CD be those of `from`. */
+void message_copy_rd_cd(uint8_t *message, const uint8_t *from);
+
+/* `query` is one that the library has looked up: one question, and nothing after it but perhaps an OPT.
+ * Set DO in it, in an OPT that is added if there is none, and let it say at least `udp_size`. Returns the new
+ * length, or 0 when it has DO already, or there is no room in `cap`. */
+size_t message_add_do(uint8_t *query, size_t len, size_t cap, uint16_t udp_size);
+
+/* Write a response without records to such a query. Returns its length, at most that of the query. */
+size_t message_empty_response(const uint8_t *query, size_t len, unsigned rcode, uint8_t *out);
+
+#endif

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""What tests with real dnsdist share."""
+import unittest
+
+import harness
+from dnsmsg import A, a, query
+
+CACHE = """
+local sardine = require 'sardine'
+pc = sardine.newPacketCache(10000, {temporaryFailureTTL=2, udpPayloadSize=4096})
+sardine.attach(pc)
+"""
+
+
+class DnsdistTest(unittest.TestCase):
+    def setUp(self):
+        self.upstream = harness.Upstream()
+        self.addCleanup(self.upstream.close)
+
+    def start(self, config, **more):
+        host = harness.Dnsdist(self.upstream, config, **more)
+        self.addCleanup(host.close)
+        return host
+
+    def expect_upstream(self, host, name, count, queries=3, tcp=False):
+        """Ask for the A record `queries` times: the upstream hears `count` of them."""
+        before = self.upstream.asked(name)
+        for _ in range(queries):
+            answer = host.ask(query(name), tcp)
+        self.assertEqual(self.upstream.asked(name) - before, count, name)
+        return answer
+
+    def serve(self, *names, ttl=300):
+        for name in names:
+            self.upstream.on(name, A, [a(name, ttl)])
+
+    def expect_silence(self, host, message, tcp=False):
+        """The host drops the query."""
+        patience, harness.TIMEOUT = harness.TIMEOUT, 0.5
+        try:
+            with self.assertRaises((TimeoutError, EOFError, ConnectionError)):
+                host.ask(message, tcp)
+        finally:
+            harness.TIMEOUT = patience

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What tests with real dnsdist share."""
+import os
+import subprocess
+import tempfile
 import unittest
 
 import harness
@@ -33,6 +36,19 @@ class DnsdistTest(unittest.TestCase):
     def serve(self, *names, ttl=300):
         for name in names:
             self.upstream.on(name, A, [a(name, ttl)])
+
+    def certificate(self):
+        """The files of a certificate and its key."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        certificate, key = os.path.join(folder.name, "certificate"), os.path.join(folder.name, "key")
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+            + ["-keyout", key, "-out", certificate],
+            check=True,
+            capture_output=True,
+        )
+        return certificate, key
 
     def expect_silence(self, host, message, tcp=False):
         """The host drops the query."""

@@ -315,6 +315,30 @@ static void test_answers_for_a_cache_that_is_gone(void **state)
         sardine_dnsdist_destroy(id);
 }
 
+/* The client had no OPT, so it must not get the one that its query was sent with. */
+static void b55_do_added_for_a_cache_that_is_gone(void **state)
+{
+        (void)state;
+        struct sardine_options opt;
+        sardine_options_init(&opt, sizeof opt);
+        sardine_cache *cache;
+        int id = sardine_dnsdist_create(&opt, SARDINE_DNSDIST_ALWAYS_DO, &cache, NULL, 0);
+        assert_true(id > 0);
+        sardine_dnsdist_attach(0, (uint32_t)id);
+        struct packet p, asked;
+        set_query(&p, 1);
+        asked = p;
+        assert_int_equal(sardine_dnsdist_lookup(0, &p), 0);
+        assert_int_equal(p.len, asked.len + 11);
+        assert_int_equal(p.data[11], 1);
+        sardine_dnsdist_destroy((uint32_t)id);
+        p.data[2] |= 0x80;
+        sardine_dnsdist_response(&p);
+        assert_int_equal(p.len, asked.len);
+        assert_int_equal(p.data[3] & 15, 2); /* SERVFAIL */
+        assert_memory_equal(p.data + 4, asked.data + 4, asked.len - 4);
+}
+
 static void test_limits(void **state)
 {
         (void)state;
@@ -413,6 +437,7 @@ int main(void)
             cmocka_unit_test(test_pools),
             cmocka_unit_test(test_tags_that_are_not_ours),
             cmocka_unit_test(test_answers_for_a_cache_that_is_gone),
+            cmocka_unit_test(b55_do_added_for_a_cache_that_is_gone),
             cmocka_unit_test(test_limits),
             cmocka_unit_test(test_bad_option_is_explained),
             cmocka_unit_test(b61_exchange_and_free_under_load),

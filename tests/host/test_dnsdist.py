@@ -25,15 +25,7 @@ class BehavioursInDnsdist(Behaviours, unittest.TestCase):
 class Fronts(DnsdistTest):
     def b15_dot_and_doh_share_the_entry_too(self):
         dot, doh = harness.free_port(), harness.free_port()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        key, certificate = os.path.join(folder.name, "key"), os.path.join(folder.name, "certificate")
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-            + ["-keyout", key, "-out", certificate],
-            check=True,
-            capture_output=True,
-        )
+        certificate, key = self.certificate()
         host = self.start(
             CACHE + f"addTLSLocal('127.0.0.1:{dot}', '{certificate}', '{key}')\n"
             f"addDOHLocal('127.0.0.1:{doh}', '{certificate}', '{key}', '/dns-query')\n"

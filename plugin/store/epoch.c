@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "store/fence.h"
+
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 
 /* One for each thread that ever read and has not ended. Records are never freed: a thread that ends leaves
@@ -29,24 +31,11 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool key_made;
 
 /* A reader announces itself, then looks; a writer hides something, then looks for readers. Each must see the
- * other: both need a full fence in between. ThreadSanitizer knows no fences, but there a seq_cst exchange is
- * one for the hardware. */
-#if defined(__SANITIZE_THREAD__)
-#define NO_FENCES 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define NO_FENCES 1
-#endif
-#endif
-
+ * other: both fence in between. */
 static void announce(struct record *record, uint64_t epoch)
 {
-#ifdef NO_FENCES
-        atomic_exchange(&record->epoch, epoch);
-#else
         atomic_store_explicit(&record->epoch, epoch, memory_order_release);
-        atomic_thread_fence(memory_order_seq_cst);
-#endif
+        full_fence();
 }
 
 static void give_back(void *record)
@@ -128,11 +117,7 @@ uint64_t epoch_retire(void)
 
 uint64_t epoch_horizon(void)
 {
-#ifdef NO_FENCES
-        atomic_fetch_add(&global_epoch, 0);
-#else
-        atomic_thread_fence(memory_order_seq_cst);
-#endif
+        full_fence();
         if (atomic_load(&strangers))
                 return 0;
         uint64_t horizon = UINT64_MAX;

@@ -8,9 +8,10 @@
 
 enum {
         BATCH = 16,          /* entries whose buckets are fetched at once */
-        LOOK_AT = 64,        /* entries that evict_one looks at before it takes the least useful */
-        VICTIMS = 8,         /* segments that one put reclaims at most */
+        LOOK_AT = 64,        /* entries that evict_some looks at before it takes whatever comes */
+        VICTIMS = 3,         /* segments that one put reclaims at most */
         PROBATION_PART = 10, /* new entries may keep a tenth of the segments, whatever else is old */
+        COMPACT_FROM = 8,    /* segments in use; with fewer there is nothing to win */
 };
 
 unsigned evict_class(const struct store *store, bool proven, uint32_t expiry, uint32_t now)
@@ -22,11 +23,33 @@ unsigned evict_class(const struct store *store, bool proven, uint32_t expiry, ui
         return class < store->classes ? class : store->classes - 1;
 }
 
+static uint32_t *ghost_place(const struct store *store, uint32_t hash)
+{
+        /* Its high bits are not what the bucket's number is made of. */
+        return &store->ghosts[hash >> 7 & store->ghosts_mask];
+}
+
+bool evict_lay_ghost(struct store *store, uint32_t hash)
+{
+        uint32_t *ghost = ghost_place(store, hash);
+        if (*ghost != hash)
+                return false;
+        *ghost = 0;
+        return true;
+}
+
+static void drop(struct store *store, slot_t *slot)
+{
+        uint64_t value = slot_get(slot);
+        if (slot_popularity(value) > 0)
+                *ghost_place(store, slot_hash(value)) = slot_hash(value);
+        store_drop(store, slot);
+}
+
 struct candidate {
         const uint8_t *entry;
         uint32_t location;
         uint32_t hash;
-        uint32_t offset;
 };
 
 /* The next entries of a segment from *offset on, alive or not; their buckets are on the way. */
@@ -38,7 +61,6 @@ static unsigned gather(const struct store *store, uint32_t s, uint32_t *offset, 
         unsigned n = 0;
         for (; n < max && *offset < log->segments[s].used; n++) {
                 struct candidate *c = &batch[n];
-                c->offset = *offset;
                 c->location = log_location(log, s, *offset);
                 c->entry = log_at(log, c->location);
                 c->hash = store_fold(store, store->options.hash(store->options.hash_ctx, c->entry));
@@ -49,106 +71,129 @@ static unsigned gather(const struct store *store, uint32_t s, uint32_t *offset, 
         return n;
 }
 
-/* Move an entry to an open segment. Takes no memory from the system beyond `budget`. */
-static bool copy_forward(struct store *store, slot_t *slot, const struct candidate *c, uint64_t budget,
-                         uint32_t now)
+static bool copy_forward(struct store *store, slot_t *slot, const struct candidate *c, bool proven,
+                         uint32_t popularity, uint32_t now)
 {
         struct log *log = &store->log;
-        unsigned class = evict_class(store, true, entry_expiry(c->entry), now);
+        unsigned class = evict_class(store, proven, entry_expiry(c->entry), now);
         if (log_room(log, class) < log_stride(log, entry_size(c->entry))) {
                 log_seal(log, class);
-                if (!log_open(log, class, budget))
+                if (!log_open(log, class, store_budget(store)))
                         return false;
         }
-        uint32_t location = log_append(log, class, c->entry);
-        slot_set(slot, slot_make(c->hash, slot_popularity(slot_get(slot)) / 2, location));
+        slot_set(slot, slot_make(c->hash, popularity, log_append(log, class, c->entry)));
         log_kill(log, c->location);
         store->moved++;
         return true;
 }
 
-/* Empty a sealed segment. Entries beyond use go; others move if `keep` or popular, within bounds. When
- * nothing can move any more: with `keep` the rest stays where it is, else it goes. */
-static void reclaim(struct store *store, uint32_t s, bool keep, uint32_t now)
+/* Go over the next entries, `max` at most, of the sealed segment that is being emptied. Returns how many
+ * went: those beyond use, and those that are neither popular nor fresh. `copy`: so many bytes of popular ones
+ * may have been copied out of this segment, then these go too. */
+static unsigned sweep(struct store *store, struct sweep *sweep, unsigned max, uint32_t copy, uint32_t now)
 {
-        struct log *log = &store->log;
         struct candidate batch[BATCH];
-        uint32_t most = log->segment_size / 4 * 3, copied = 0;
+        unsigned n = gather(store, sweep->segment, &sweep->offset, batch, max < BATCH ? max : BATCH);
+        unsigned gone = 0;
+        for (unsigned i = 0; i < n; i++) {
+                const struct candidate *c = &batch[i];
+                slot_t *slot = index_slot_of(&store->index, c->hash, c->location);
+                if (!slot)
+                        continue;
+                uint32_t popularity = slot_popularity(slot_get(slot));
+                uint64_t *reason = store_wants(store, c->entry, now) ? &store->evicted : &store->expired;
+                if (popularity > 0 && entry_expiry(c->entry) > now && sweep->copied < copy) {
+                        sweep->copied += entry_size(c->entry);
+                        if (copy_forward(store, slot, c, true, popularity / 2, now))
+                                continue;
+                }
+                drop(store, slot);
+                *reason += 1;
+                gone++;
+        }
+        return gone;
+}
+
+static bool sweeping(const struct store *store, const struct sweep *sweep)
+{
+        const struct segment *segment = &store->log.segments[sweep->segment];
+        return segment->state == SEGMENT_SEALED && segment->stamp == sweep->stamp;
+}
+
+static struct sweep sweep_begin(const struct store *store, uint32_t segment)
+{
+        return (struct sweep){.segment = segment, .stamp = store->log.segments[segment].stamp};
+}
+
+/* Move everything out of a segment that is mostly holes. Nothing but what is beyond use goes; when there is
+ * no room for more, the rest stays where it is. */
+static void compact(struct store *store, uint32_t s, uint32_t now)
+{
+        struct candidate batch[BATCH];
         uint32_t offset = 0;
-        for (unsigned n; (n = gather(store, s, &offset, batch, BATCH)) > 0;) {
+        bool proven = store->log.segments[s].class > 0;
+        for (unsigned n; (n = gather(store, s, &offset, batch, BATCH)) > 0;)
                 for (unsigned i = 0; i < n; i++) {
                         slot_t *slot = index_slot_of(&store->index, batch[i].hash, batch[i].location);
                         if (!slot)
                                 continue;
                         if (!store_wants(store, batch[i].entry, now)) {
-                                store_drop(store, slot);
+                                drop(store, slot);
                                 store->expired++;
                                 continue;
                         }
-                        bool popular = slot_popularity(slot_get(slot)) > 0 &&
-                                       entry_expiry(batch[i].entry) > now && copied < most;
-                        if (keep || popular) {
-                                uint64_t budget = keep ? store_budget(store) : 0;
-                                copied += entry_size(batch[i].entry);
-                                if (copy_forward(store, slot, &batch[i], budget, now))
-                                        continue;
-                                if (keep)
-                                        return;
-                        }
-                        store_drop(store, slot);
-                        store->evicted++;
+                        uint32_t popularity = slot_popularity(slot_get(slot));
+                        if (!copy_forward(store, slot, &batch[i], proven || popularity > 0, popularity, now))
+                                return;
                 }
-        }
 }
 
-/* The sealed segment that is most dead, if it is so for at least 1/part; expired counts as dead. */
-static uint32_t most_dead(const struct store *store, uint32_t part, uint32_t now)
+/* What the sealed segments are like. */
+struct survey {
+        uint32_t
+            deadest; /* NO_SEGMENT, or that with the most bytes that are no use: dead, expired, never used */
+        uint32_t dead;                /* how many these are */
+        uint32_t oldest[2], count[2]; /* of new entries; of proven ones */
+};
+
+static struct survey survey(const struct store *store, uint32_t now)
 {
         const struct log *log = &store->log;
-        uint32_t best = NO_SEGMENT, best_dead = log->segment_size / part;
-        for (uint32_t s = 0; s < log->segments_limit; s++) {
+        struct survey all = {.deadest = NO_SEGMENT, .oldest = {NO_SEGMENT, NO_SEGMENT}};
+        const uint32_t end = log_segments(log);
+        for (uint32_t s = 0; s < end; s++) {
                 const struct segment *segment = &log->segments[s];
                 if (segment->state != SEGMENT_SEALED)
                         continue;
                 bool expired = (uint64_t)segment->max_expiry + store->options.stale_window < now;
-                uint32_t dead = expired ? log->segment_size : segment->used - segment->live;
-                if (dead > best_dead) {
-                        best = s;
-                        best_dead = dead;
+                uint32_t dead = expired ? log->segment_size : log->segment_size - segment->live;
+                if (dead > all.dead) {
+                        all.deadest = s;
+                        all.dead = dead;
                 }
-        }
-        return best;
-}
-
-/* The oldest sealed segment, of new entries as long as these have more than their part. */
-static uint32_t oldest(const struct store *store)
-{
-        const struct log *log = &store->log;
-        uint32_t old[2] = {NO_SEGMENT, NO_SEGMENT}, count[2] = {0, 0};
-        for (uint32_t s = 0; s < log->segments_limit; s++) {
-                const struct segment *segment = &log->segments[s];
-                if (segment->state != SEGMENT_SEALED)
-                        continue;
                 unsigned proven = segment->class > 0;
-                count[proven]++;
-                if (old[proven] == NO_SEGMENT || segment->stamp < log->segments[old[proven]].stamp)
-                        old[proven] = s;
+                all.count[proven]++;
+                uint32_t *oldest = &all.oldest[proven];
+                if (*oldest == NO_SEGMENT || segment->stamp < log->segments[*oldest].stamp)
+                        *oldest = s;
         }
-        bool proven = count[0] <= (count[0] + count[1]) / PROBATION_PART && count[1] > 0;
-        return old[proven];
+        return all;
 }
 
-static uint32_t victim(struct store *store, uint32_t now)
+/* The segment to empty: that with the most useless bytes, if these are so many or more; else the oldest one,
+ * of new entries as long as these have more than their part. */
+static uint32_t choose_victim(struct store *store, uint32_t least_dead, uint32_t now)
 {
-        uint32_t s = most_dead(store, 4, now);
-        if (s == NO_SEGMENT)
-                s = oldest(store);
-        if (s == NO_SEGMENT) {
+        struct survey all = survey(store, now);
+        if (all.count[0] + all.count[1] == 0) {
                 for (unsigned c = 0; c < CLASSES; c++)
                         log_seal(&store->log, c);
-                s = oldest(store);
+                all = survey(store, now);
         }
-        return s;
+        if (all.dead >= least_dead)
+                return all.deadest;
+        bool proven = all.count[0] <= (all.count[0] + all.count[1]) / PROBATION_PART && all.count[1] > 0;
+        return all.oldest[proven];
 }
 
 static uint64_t available(const struct store *store)
@@ -164,14 +209,20 @@ int evict_make_room(struct store *store, unsigned class, uint32_t stride, uint32
                 return 0;
         log_seal(log, class);
         log_poll(log);
-        uint32_t dead = most_dead(store, 2, now);
-        if (dead != NO_SEGMENT)
-                reclaim(store, dead, true, now);
-        for (unsigned n = 0; n < VICTIMS && available(store) <= store->reserve; n++) {
-                uint32_t s = victim(store, now);
+        if (log_segments_used(log) >= COMPACT_FROM) {
+                struct survey all = survey(store, now);
+                if (all.dead > log->segment_size / 2)
+                        compact(store, all.deadest, now);
+        }
+        /* Each victim may keep less, so that together they give at least one segment. */
+        uint32_t copy = log->segment_size / 4 * 3;
+        for (unsigned n = 0; n < VICTIMS && available(store) <= store->reserve; n++, copy /= 2) {
+                uint32_t s = choose_victim(store, log->segment_size / 4, now);
                 if (s == NO_SEGMENT)
                         break;
-                reclaim(store, s, false, now);
+                struct sweep whole = sweep_begin(store, s);
+                while (sweeping(store, &whole))
+                        sweep(store, &whole, BATCH, copy, now);
         }
         for (unsigned waits = 0;; waits++) {
                 /* Copying may have opened one. */
@@ -187,71 +238,15 @@ int evict_make_room(struct store *store, unsigned class, uint32_t stride, uint32
         }
 }
 
-/* Put the cursor on the segment opened next after the one it was on, the very oldest after the newest. */
-static bool advance(struct store *store)
+unsigned evict_some(struct store *store, unsigned want, uint32_t now)
 {
-        const struct log *log = &store->log;
-        uint32_t next = NO_SEGMENT, first = NO_SEGMENT;
-        for (uint32_t s = 0; s < log->segments_limit; s++) {
-                const struct segment *segment = &log->segments[s];
-                if ((segment->state != SEGMENT_OPEN && segment->state != SEGMENT_SEALED) ||
-                    segment->live == 0)
-                        continue;
-                if (first == NO_SEGMENT || segment->stamp < log->segments[first].stamp)
-                        first = s;
-                if (segment->stamp > store->cursor.stamp &&
-                    (next == NO_SEGMENT || segment->stamp < log->segments[next].stamp))
-                        next = s;
+        unsigned gone = 0, looked = 0;
+        while (store->entries > 0 && (gone == 0 || (gone < want && looked < LOOK_AT))) {
+                if (!sweeping(store, &store->sweep))
+                        store->sweep = sweep_begin(store, choose_victim(store, store->log.segment_size, now));
+                uint32_t copy = looked < LOOK_AT ? store->log.segment_size / 4 * 3 : 0;
+                gone += sweep(store, &store->sweep, want - gone, copy, now);
+                looked += want;
         }
-        if (next == NO_SEGMENT)
-                next = first;
-        if (next == NO_SEGMENT)
-                return false;
-        store->cursor.segment = next;
-        store->cursor.offset = 0;
-        store->cursor.stamp = log->segments[next].stamp;
-        return true;
-}
-
-static bool on_segment(const struct store *store)
-{
-        const struct segment *segment = &store->log.segments[store->cursor.segment];
-        return (segment->state == SEGMENT_OPEN || segment->state == SEGMENT_SEALED) &&
-               segment->stamp == store->cursor.stamp && store->cursor.offset < segment->used;
-}
-
-bool evict_one(struct store *store, uint32_t now)
-{
-        slot_t *least = NULL;
-        unsigned seen = 0;
-        while (store->entries > 0 && seen < LOOK_AT) {
-                if (!on_segment(store) && !advance(store))
-                        break;
-                struct candidate c;
-                if (gather(store, store->cursor.segment, &store->cursor.offset, &c, 1) == 0)
-                        continue;
-                slot_t *slot = index_slot_of(&store->index, c.hash, c.location);
-                if (!slot)
-                        continue;
-                seen++;
-                uint64_t value = slot_get(slot);
-                unsigned popularity = slot_popularity(value);
-                if (!store_wants(store, c.entry, now)) {
-                        store_drop(store, slot);
-                        store->expired++;
-                        return true;
-                }
-                if (popularity == 0 || entry_expiry(c.entry) <= now) {
-                        least = slot;
-                        break;
-                }
-                slot_set(slot, slot_make(c.hash, popularity - 1, c.location));
-                if (!least || popularity - 1 < slot_popularity(slot_get(least)))
-                        least = slot;
-        }
-        if (!least)
-                return false;
-        store_drop(store, least);
-        store->evicted++;
-        return true;
+        return gone;
 }

@@ -12,11 +12,15 @@ struct store;
  * time that they have left, so that what is in a segment dies together. */
 unsigned evict_class(const struct store *store, bool proven, uint32_t expiry, uint32_t now);
 
+/* Did a popular entry with this hash have to go lately? Then not again. */
+bool evict_lay_ghost(struct store *store, uint32_t hash);
+
 /* See to it that the class's open segment has room for `stride` bytes, by reclaiming segments if need be.
  * 0, or -ENOMEM: the system gives no memory, or a reader has been sleeping inside a section for too long. */
 int evict_make_room(struct store *store, unsigned class, uint32_t stride, uint32_t now);
 
-/* Remove one entry, out of the oldest, in place. Returns false when there is none. */
-bool evict_one(struct store *store, uint32_t now);
+/* Remove about `want` entries, at least one if there are any; in place, the segments are emptied bit by bit.
+ * Returns how many went. */
+unsigned evict_some(struct store *store, unsigned want, uint32_t now);
 
 #endif

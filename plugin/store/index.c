@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "store/fence.h"
 #include "store/memory.h"
 
 int index_init(struct index *index, uint64_t limit, bool huge)
@@ -51,7 +52,7 @@ void index_split(struct index *index)
         for (unsigned i = 0; i < SLOTS; i++) {
                 uint64_t slot = slot_get(&old->slot[i]);
                 uint32_t hash = slot_hash(slot);
-                leaves[i] = slot_location(slot) != 0 && index_address(hash, size + 1) != from &&
+                leaves[i] = !slot_free(slot) && index_address(hash, size + 1) != from &&
                             index_address(index_mix(hash), size + 1) != from;
                 slot_set(&new->slot[i], leaves[i] ? slot : 0);
         }
@@ -80,51 +81,86 @@ slot_t *index_slot_of(struct index *index, uint32_t hash, uint32_t location)
         return NULL;
 }
 
-static slot_t *empty_slot(struct bucket *bucket, unsigned *count)
+static slot_t *free_slot(struct bucket *bucket, unsigned *count)
 {
-        slot_t *empty = NULL;
+        slot_t *found = NULL;
         unsigned n = 0;
         for (unsigned i = 0; i < SLOTS; i++)
-                if (slot_location(slot_get(&bucket->slot[i])) == 0) {
-                        empty = empty ? empty : &bucket->slot[i];
+                if (slot_free(slot_get(&bucket->slot[i]))) {
+                        found = &bucket->slot[i];
                         n++;
                 }
         if (count)
                 *count = n;
-        return empty;
+        return found;
 }
 
-/* The other bucket of what is in `slot` of bucket `at`, if it may go there now; else `at`. */
-static uint64_t other_bucket(const struct index *index, slot_t *slot, uint64_t at)
+void index_walk_begin(struct index *index, struct walker *walker)
+{
+        atomic_init(&walker->at, 0);
+        walker->next = index->walkers;
+        index->walkers = walker;
+}
+
+void index_walk_end(struct index *index, struct walker *walker)
+{
+        struct walker **p = &index->walkers;
+        while (*p != walker)
+                p = &(*p)->next;
+        *p = walker->next;
+}
+
+void index_walk_to(struct walker *walker, uint64_t bucket)
+{
+        atomic_store_explicit(&walker->at, bucket, memory_order_relaxed);
+        full_fence();
+}
+
+/* Could a slot that moves now from one bucket to another escape a walker? */
+static bool may_escape(const struct index *index, uint64_t from, uint64_t to)
+{
+        if (to > from)
+                return false;
+        for (const struct walker *w = index->walkers; w; w = w->next) {
+                uint64_t at = atomic_load_explicit(&w->at, memory_order_relaxed);
+                if (to < at + WALK_BUCKETS && from >= at)
+                        return true;
+        }
+        return false;
+}
+
+/* Copy a slot to a free one of another bucket, so that it may be overwritten where it is. */
+static bool move_slot(struct index *index, uint64_t from, slot_t *slot, uint64_t to, slot_t *free)
+{
+        slot_set(free, slot_get(slot));
+        if (index->walkers) {
+                /* A walker that has come by meanwhile has either seen the copy, or is seen now. */
+                full_fence();
+                if (may_escape(index, from, to)) {
+                        slot_set(free, 0);
+                        return false;
+                }
+        }
+        moved(index);
+        return true;
+}
+
+/* Make bucket `from` give up a slot by moving one resident, after at most depth - 1 moves of others. */
+static slot_t *make_vacancy(struct index *index, uint64_t from, unsigned depth)
 {
         const uint64_t size = index_size(index);
-        uint32_t hash = slot_hash(slot_get(slot));
-        uint64_t other = index_address(hash, size);
-        if (other == at)
-                other = index_address(index_mix(hash), size);
-        return index->walkers && other < at ? at : other;
-}
-
-static void move_slot(struct index *index, slot_t *from, slot_t *to)
-{
-        slot_set(to, slot_get(from));
-        moved(index);
-}
-
-/* Make bucket `at` give up a slot by moving one resident, after at most depth - 1 moves of others. */
-static slot_t *make_vacancy(struct index *index, uint64_t at, unsigned depth)
-{
-        struct bucket *bucket = &index->buckets[at];
         for (unsigned i = 0; i < SLOTS; i++) {
-                uint64_t other = other_bucket(index, &bucket->slot[i], at);
-                if (other == at)
+                slot_t *slot = &index->buckets[from].slot[i];
+                uint32_t hash = slot_hash(slot_get(slot));
+                uint64_t to = index_address(hash, size);
+                if (to == from)
+                        to = index_address(index_mix(hash), size);
+                if (to == from || may_escape(index, from, to))
                         continue;
-                slot_t *to = depth == 1 ? empty_slot(&index->buckets[other], NULL)
-                                        : make_vacancy(index, other, depth - 1);
-                if (to) {
-                        move_slot(index, &bucket->slot[i], to);
-                        return &bucket->slot[i];
-                }
+                slot_t *empty =
+                    depth == 1 ? free_slot(&index->buckets[to], NULL) : make_vacancy(index, to, depth - 1);
+                if (empty && move_slot(index, from, slot, to, empty))
+                        return slot;
         }
         return NULL;
 }
@@ -134,11 +170,11 @@ slot_t *index_vacancy(struct index *index, uint32_t hash)
         const uint64_t size = index_size(index);
         const uint64_t at[2] = {index_address(hash, size), index_address(index_mix(hash), size)};
         unsigned count[2];
-        slot_t *empty[2];
+        slot_t *found[2];
         for (unsigned c = 0; c < 2; c++)
-                empty[c] = empty_slot(&index->buckets[at[c]], &count[c]);
-        if (empty[0] || empty[1])
-                return empty[count[1] > count[0]];
+                found[c] = free_slot(&index->buckets[at[c]], &count[c]);
+        if (found[0] || found[1])
+                return found[count[1] > count[0]];
         for (unsigned depth = 1; depth <= 2; depth++)
                 for (unsigned c = 0; c < 2; c++) {
                         slot_t *slot = make_vacancy(index, at[c], depth);

@@ -43,9 +43,20 @@ struct index {
         /* Counts whenever a slot may have vanished from where a reader would have found it, after its copy
          * has been put elsewhere. A reader that found nothing looks again when this changed meanwhile. */
         _Atomic uint64_t moves;
-        uint64_t limit;   /* buckets that the range can hold; constant */
-        bool huge;        /* use huge pages for what is complete; constant */
-        unsigned walkers; /* while there are any, slots move only to higher buckets; the writer's lock */
+        uint64_t limit;         /* buckets that the range can hold; constant */
+        bool huge;              /* use huge pages for what is complete; constant */
+        struct walker *walkers; /* the writer's lock */
+};
+
+enum {
+        WALK_BUCKETS = 8,
+};
+
+/* Somebody who looks at all buckets in order without the lock, WALK_BUCKETS at a time. Slots do not move from
+ * where it has not been to where it has. */
+struct walker {
+        _Atomic uint64_t at; /* the first bucket of those that it is looking at */
+        struct walker *next;
 };
 
 static inline uint64_t slot_make(uint32_t hash, uint32_t popularity, uint32_t location)
@@ -64,6 +75,10 @@ static inline uint32_t slot_location(uint64_t slot)
 {
         return (uint32_t)slot;
 }
+static inline bool slot_free(uint64_t slot)
+{
+        return slot_location(slot) == 0;
+}
 static inline uint64_t slot_get(const slot_t *slot)
 {
         return atomic_load_explicit(slot, memory_order_acquire);
@@ -74,7 +89,7 @@ static inline void slot_set(slot_t *slot, uint64_t value)
 }
 static inline bool slot_is(uint64_t slot, uint32_t hash)
 {
-        return slot_hash(slot) == hash && slot_location(slot) != 0;
+        return slot_hash(slot) == hash && !slot_free(slot);
 }
 
 /* The bucket for a hash among `size`: as many low bits as the larger of the two table sizes has, one less if
@@ -112,6 +127,12 @@ size_t index_split_cost(const struct index *index);
 
 /* Split one bucket. The index must be below its limit. */
 void index_split(struct index *index);
+
+/* Under the lock. */
+void index_walk_begin(struct index *index, struct walker *walker);
+void index_walk_end(struct index *index, struct walker *walker);
+/* Before looking at the buckets from `bucket` on. Needs no lock. */
+void index_walk_to(struct walker *walker, uint64_t bucket);
 
 /* The slot for this hash and location, or NULL. */
 slot_t *index_slot_of(struct index *index, uint32_t hash, uint32_t location);

@@ -131,6 +131,18 @@ bool log_release(struct log *log);
 /* Give back all blocks. All segments are free or open and empty of live bytes; no reader can be in any. */
 void log_reset(struct log *log);
 
+/* Segments whose block is there: all below this number. */
+static inline uint32_t log_segments(const struct log *log)
+{
+        return log->n_blocks << (BLOCK_SHIFT - log->segment_shift);
+}
+
+/* Those of them that are open or sealed. */
+static inline uint32_t log_segments_used(const struct log *log)
+{
+        return (uint32_t)(log->charged >> log->segment_shift) - log->n_warm - log->n_retired;
+}
+
 /* Memory of the tables. */
 size_t log_overhead(const struct log *log);
 

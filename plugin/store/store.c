@@ -18,10 +18,15 @@ enum {
         SEGMENTS_MIN = 4,
         HUGE_FROM = 64 << 20, /* budgets from here on ask for huge pages */
         ENTRY_LEAST = 24,     /* bytes of the smallest entries that the index is prepared for */
-        SPLITS_AHEAD = 4,     /* buckets split at once when one put found no slot */
-        WALK_BUCKETS = 8,     /* in one section of a walk */
-        SHRINK_STEP = 256,    /* entries removed in one stretch under the lock */
-        MAINTAIN_STEP = 16,   /* segments given back at once */
+        GHOSTS_LEAST = 256,
+        GHOSTS_MOST = 1 << 15,
+        BYTES_A_GHOST = 1024,
+        SPLITS_AHEAD = 4, /* buckets split at once when one put found no slot */
+        EVICT_STEP =
+            8, /* entries evicted at once when max_entries is reached, in a store of EVICT_FROM or more */
+        EVICT_FROM = 1000,
+        SHRINK_STEP = 256,  /* entries removed in one stretch under the lock */
+        MAINTAIN_STEP = 16, /* segments given back at once */
 };
 
 static uint32_t choose_segment_size(const struct store_options *options)
@@ -62,7 +67,15 @@ int store_create(const struct store_options *options, struct store **out)
         int err = log_init(&store->log, options->max_bytes, segment_size, !options->no_jemalloc, huge);
         if (err)
                 goto no_log;
-        store->fixed = sizeof *store + log_overhead(&store->log);
+        uint32_t ghosts = GHOSTS_LEAST;
+        while (ghosts < GHOSTS_MOST && ghosts * (uint64_t)BYTES_A_GHOST < options->max_bytes)
+                ghosts *= 2;
+        store->ghosts = calloc(ghosts, sizeof *store->ghosts);
+        store->ghosts_mask = ghosts - 1;
+        err = -ENOMEM;
+        if (!store->ghosts)
+                goto no_index;
+        store->fixed = sizeof *store + log_overhead(&store->log) + ghosts * sizeof *store->ghosts;
         err = index_init(&store->index, index_limit(options), huge);
         if (err)
                 goto no_index;
@@ -81,6 +94,7 @@ too_small:
 no_index:
         log_fini(&store->log);
 no_log:
+        free(store->ghosts);
         free(store);
         return err;
 }
@@ -92,6 +106,7 @@ void store_destroy(struct store *store)
         pthread_mutex_destroy(&store->lock);
         index_fini(&store->index);
         log_fini(&store->log);
+        free(store->ghosts);
         free(store);
 }
 
@@ -260,10 +275,10 @@ int store_put_locked(struct store *store, uint64_t hash, store_match match, cons
         /* All that may evict comes before the entry is anywhere: this may well take the present entry. */
         const uint32_t folded = store_fold(store, hash);
         struct found found = lookup(store, folded, match, key);
-        bool proven = found.entry && slot_popularity(found.value) > 0;
+        bool proven = found.entry ? slot_popularity(found.value) > 0 : evict_lay_ghost(store, folded);
         const uint64_t max = store->options.max_entries;
         if (!found.entry && max && store->entries >= max)
-                evict_one(store, now);
+                evict_some(store, max < EVICT_FROM ? 1 : EVICT_STEP, now);
         unsigned class = evict_class(store, proven, entry_expiry(entry), now);
         int err = evict_make_room(store, class, stride, now);
         if (err)
@@ -307,6 +322,7 @@ bool store_remove_locked(struct store *store, uint64_t hash, store_match match, 
 
 struct walk {
         struct store *store;
+        struct walker walker;
         store_visitor visit;
         void *ctx;
         bool expunged;
@@ -325,7 +341,7 @@ static void walk_visit(struct walk *walk, uint64_t from, uint64_t to)
         for (uint64_t b = from; b < to; b++)
                 for (unsigned i = 0; i < SLOTS && !walk->stopped; i++) {
                         uint64_t value = slot_get(&store->index.buckets[b].slot[i]);
-                        if (slot_location(value) == 0)
+                        if (slot_free(value))
                                 continue;
                         const uint8_t *entry = log_at(&store->log, slot_location(value));
                         enum store_visit answer = walk->visit(walk->ctx, entry, slot_popularity(value));
@@ -368,6 +384,7 @@ static void walk_some(struct walk *walk, uint64_t from, uint64_t to)
         struct store *store = walk->store;
         uint64_t stamp = atomic_load_explicit(&store->log.stamp, memory_order_acquire);
         store_enter(store);
+        index_walk_to(&walk->walker, from);
         walk_visit(walk, from, to);
         store_leave(store);
         if (walk->n_doomed == 0)
@@ -385,13 +402,13 @@ bool store_walk(struct store *store, store_visitor visit, void *ctx, bool expung
 {
         struct walk walk = {.store = store, .visit = visit, .ctx = ctx, .expunged = expunged};
         store_lock(store);
-        store->index.walkers++;
+        index_walk_begin(&store->index, &walk.walker);
         store_unlock(store);
         uint64_t size;
         for (uint64_t b = 0; b < (size = index_size(&store->index)) && !walk.stopped; b += WALK_BUCKETS)
                 walk_some(&walk, b, b + WALK_BUCKETS < size ? b + WALK_BUCKETS : size);
         store_lock(store);
-        store->index.walkers--;
+        index_walk_end(&store->index, &walk.walker);
         store_unlock(store);
         if (removed)
                 *removed = walk.removed;
@@ -426,18 +443,16 @@ uint64_t store_shrink(struct store *store, uint64_t n, uint32_t now)
                 store->expunged += before;
                 gone = before;
         }
-        while (gone < todo) {
+        while (gone < todo && store->entries > 0) {
                 uint64_t evicted = store->evicted, expired = store->expired;
                 unsigned step = 0;
-                while (step < SHRINK_STEP && gone < todo && evict_one(store, now)) {
-                        step++;
-                        gone++;
-                }
+                while (step < SHRINK_STEP && gone + step < todo && store->entries > 0)
+                        step += evict_some(store, todo - gone - step < EVICT_STEP ? 1 : EVICT_STEP, now);
+                /* They went because somebody asked for it. */
                 store->evicted = evicted;
                 store->expired = expired;
                 store->expunged += step;
-                if (step == 0)
-                        break;
+                gone += step;
                 store_unlock(store);
                 store_lock(store);
         }

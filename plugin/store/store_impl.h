@@ -18,6 +18,14 @@ enum {
         EPOCH_WAIT_NS = 50000,
 };
 
+/* How far the emptying of a segment has come. */
+struct sweep {
+        uint64_t stamp; /* the segment's at the time: is it still the same? */
+        uint32_t segment;
+        uint32_t offset;
+        uint32_t copied; /* bytes moved elsewhere */
+};
+
 struct store {
         /* What readers use, constant but for the atomics in the index. */
         struct index index;
@@ -32,11 +40,11 @@ struct store {
         uint64_t evicted, expired, expunged, moved;
         unsigned classes; /* open segments at most; constant */
         unsigned reserve; /* segments to have free beyond the next one; constant */
-        struct {          /* evict_one: where it goes on */
-                uint32_t segment;
-                uint32_t offset;
-                uint64_t stamp;
-        } cursor;
+        /* Hashes of popular entries that had to go: when they come back they need not prove themselves again.
+         * Each hash has one place. 0: nobody. */
+        uint32_t *ghosts;
+        uint32_t ghosts_mask; /* constant */
+        struct sweep sweep;   /* of evict_some */
 };
 
 static inline uint32_t store_fold(const struct store *store, uint64_t hash)

@@ -33,7 +33,7 @@ static void audit_index(struct store *store, uint32_t *live)
                 for (unsigned i = 0; i < SLOTS; i++) {
                         slot_t *slot = &store->index.buckets[b].slot[i];
                         uint64_t value = slot_get(slot);
-                        if (slot_location(value) == 0) {
+                        if (slot_free(value)) {
                                 assert_int_equal(value, 0);
                                 continue;
                         }

@@ -137,19 +137,19 @@ class Host:
             env={**os.environ, **(environment or {})},
         )
         try:
-            self.wait_until_it_listens()
+            self.wait_until_it_listens(port)
         except BaseException:
             self.close()
             raise
 
-    def wait_until_it_listens(self):
-        # Sockets are bound before threads start: queries sent from now on are queued.
+    def wait_until_it_listens(self, port):
+        # Sockets are bound before threads start: queries sent to this port from now on are queued.
         deadline = time.monotonic() + 4 * TIMEOUT
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 raise RuntimeError(f"the host ended at once:\n{self.text()}")
             try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
                 return
             except OSError:
                 time.sleep(0.02)

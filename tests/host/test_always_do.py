@@ -242,6 +242,8 @@ class AlwaysDO(DnsdistTest):
             CACHE + f"addTLSLocal('127.0.0.1:{dot}', '{certificate}', '{key}')\n"
             f"addDOHLocal('127.0.0.1:{doh}', '{certificate}', '{key}', '/dns-query')\n"
         )
+        for port in (dot, doh):
+            host.wait_until_it_listens(port)
 
         def script(message, transport):
             if transport == "udp":

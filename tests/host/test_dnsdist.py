@@ -30,6 +30,8 @@ class Fronts(DnsdistTest):
             CACHE + f"addTLSLocal('127.0.0.1:{dot}', '{certificate}', '{key}')\n"
             f"addDOHLocal('127.0.0.1:{doh}', '{certificate}', '{key}', '/dns-query')\n"
         )
+        for port in (dot, doh):
+            host.wait_until_it_listens(port)
         self.serve("a.example", "b.example")
         fronts = {"+notcp": host.port, "+tls": dot, "+https": doh}
         for name, order in (("a.example", ("+notcp", "+tls", "+https")), ("b.example", ("+https", "+tls", "+notcp"))):

@@ -71,9 +71,9 @@ def soa(zone, ttl, minimum):
     return Record(zone, SOA, ttl, data)
 
 
-def rrsig(name, ttl, covered, signer="example"):
+def rrsig(name, ttl, covered, signer="example", expires=0x7FFFFFFF):
     """Of the right form; nobody checks the signature."""
-    fixed = struct.pack("!HBBIIIH", covered, 13, name.count(".") + 1, ttl, 0x7FFFFFFF, 0, 4711)
+    fixed = struct.pack("!HBBIIIH", covered, 13, name.count(".") + 1, ttl, expires, 0, 4711)
     return Record(name, RRSIG, ttl, fixed + wire_name(signer) + b"\x55" * 64)
 
 

@@ -218,6 +218,76 @@ class Backends(DnsdistTest):
             self.assertEqual(answer.opts, [])
 
 
+class Options(DnsdistTest):
+    """Those that the behaviours do not show."""
+
+    def b81_shuffle(self):
+        records = [a("many.example", 300, f"192.0.2.{n}") for n in (1, 2, 3, 4)]
+        for shuffle in ("true", "false"):
+            host = self.start(CACHE.replace("{", "{shuffle=" + shuffle + ", "))
+            self.upstream.on("many.example", A, records)
+            replies = [host.ask(query("many.example")) for _ in range(60)]
+            first = {reply.answer[0].data[-1] for reply in replies}
+            self.assertEqual(first, {1, 2, 3, 4} if shuffle == "true" else {1})
+            for answer in replies:
+                self.assertEqual(sorted(record.data[-1] for record in answer.answer), [1, 2, 3, 4])
+
+    def b50_truncated_ttl(self):
+        host = self.start(CACHE.replace("{", "{truncatedTTL=2, "))
+
+        def script(message, transport):
+            if transport == "udp":
+                return reply(message, flags=dnsmsg.TC | dnsmsg.RA)
+            return reply(message, answer=[dnsmsg.txt(message.qname, 300, "whole")])
+
+        self.upstream.on("a.example", dnsmsg.TXT, script)
+        for _ in range(3):
+            self.assertTrue(host.ask(query("a.example", dnsmsg.TXT)).flags & dnsmsg.TC)
+        self.assertLessEqual(self.upstream.asked("a.example"), 2)  # 2: when the clock's second changed in between
+        time.sleep(2.2)
+        before = self.upstream.asked("a.example")
+        host.ask(query("a.example", dnsmsg.TXT))
+        self.assertEqual(len(host.ask(query("a.example", dnsmsg.TXT), tcp=True).answer), 1)
+        self.assertEqual(self.upstream.asked("a.example"), before + 2)
+
+    def b52_maximum_entry_size(self):
+        host = self.start(CACHE.replace("{", "{maximumEntrySize=600, "))
+        for name, size, count in (("small.example", 400, 1), ("large.example", 700, 3)):
+            self.upstream.on(name, dnsmsg.TXT, [dnsmsg.txt(name, 300, "x" * size)])
+            for _ in range(3):
+                self.assertEqual(len(host.ask(query(name, dnsmsg.TXT, edns=opt(1232))).answer), 1)
+            self.assertEqual(self.upstream.asked(name), count, name)
+        self.assertIn('"refused_too_large": 3', host.console("pc:getStats()"))
+
+    def b44_cap_by_signature(self):
+        host = self.start(CACHE.replace("{", "{capBySignature=true, "))
+
+        def script(message, _):
+            signature = dnsmsg.rrsig(message.qname, 300, A, expires=int(time.time()) + 2)
+            return reply(message, answer=[a(message.qname, 300), signature], edns=opt(flags=dnsmsg.DO))
+
+        self.upstream.on("a.example", A, script)
+        host.ask(query("a.example", edns=opt(flags=dnsmsg.DO)))
+        time.sleep(2.2)
+        self.expect_upstream(host, "a.example", 1, queries=1)
+
+    def b13_split_options(self):
+        host = self.start(CACHE.replace("{", "{splitOptions={65001}, "))
+        self.serve("a.example")
+        for value in (b"one", b"two", b"one"):
+            host.ask(query("a.example", edns=opt(options=[(65001, value), (65002, value)])))
+        self.assertEqual(self.upstream.asked("a.example"), 2)
+
+    def b30_the_life_of_an_answer(self):
+        host = self.start(CACHE.replace("{", "{maxTTL=2, minTTL=1, dontAge=true, "))
+        self.serve("a.example", ttl=300)
+        self.expect_upstream(host, "a.example", 1)
+        time.sleep(1.1)
+        self.assertEqual(host.ask(query("a.example")).answer[0].ttl, 300)
+        time.sleep(1.1)
+        self.expect_upstream(host, "a.example", 1)
+
+
 class Console(DnsdistTest):
     def test_methods(self):
         host = self.start(CACHE)
@@ -270,7 +340,8 @@ class StartUp(unittest.TestCase):
             " payloadRanks={512, 1232}, shuffle=true}\n"
             "sardine.newPacketCache(1000, options)\n"
             "sardine.attach(sardine.newPacketCache(1000, options))\n"
-            "sardine.newPacketCache(0, {maxBytes=1000000, udpPayloadSize=1400, splitOptions={65001}})\n"
+            "sardine.newPacketCache(0, {maxBytes=1000000, udpPayloadSize=1400, splitOptions={65001}, alwaysDO=true,"
+            " staleWindow=3600, staleBackoff=10, stalePositive=true, refreshPercent=10, capBySignature=true})\n"
         )
         self.assertEqual(status, 0, text)
         self.assertEqual(text.count("option numberOfShards has no effect"), 1, text)
@@ -284,6 +355,9 @@ class StartUp(unittest.TestCase):
         self.refused("100, {numberOfShards=true}", "numberOfShards must be a whole number")
         self.refused("100, {skipOptions=10}", "skipOptions must be a list")
         self.refused("100, {splitOptions={65536}}", "splitOptions must be a list")
+        self.refused("100, {alwaysDO=1}", "alwaysDO must be true or false")
+        self.refused("100, {refreshPercent=51}", "refreshPercent must be a whole number from 0 to 50")
+        self.refused("100, {staleWindow=true}", "staleWindow must be a whole number")
         self.refused("100, {maximumEntrySize=100}", "max_entry_size")
         self.refused("100, 3600", "must be a table")
         self.refused("-1", "first argument")

@@ -170,6 +170,8 @@ struct sardine_options {
         uint32_t truncated_ttl; /* life of a TC=1 response without records, for UDP clients; 0: not kept. 0 */
         uint32_t stale_ttl;     /* TTL shown in stale replies, at most the original TTL (RFC 8767 s5). 30 */
         uint32_t stale_window;  /* for how long after expiry an entry may still answer; 0: never. 0 */
+        uint32_t max_networks;  /* answers for different client networks (RFC 7871) kept of one question and
+                                   prefix length; the soonest to expire go first. 0: none are kept. 4096 */
         uint32_t max_entry_size;   /* largest response kept, 512..65535. 65535 */
         uint16_t udp_payload_size; /* our limit for UDP replies, and the size in our OPT; 512..65535. 1232 */
         uint8_t dont_age;          /* 1: show the original TTL for all of an entry's life. 0 */

@@ -41,6 +41,7 @@ void sardine_options_init(struct sardine_options *options, size_t sz)
             .failure_ttl = 60,
             .stale_ttl = 30,
             .stale_backoff = 30,
+            .max_networks = 4096,
             .max_entry_size = DNS_MAX_MESSAGE,
             .udp_payload_size = 1232,
         };
@@ -112,8 +113,8 @@ uint64_t cache_entry_hash(const void *ctx, const uint8_t *entry)
         struct entry_key key;
         entry_key_init(&key, name, name_len, view.qtype, view.flags & ENTRY_RD, view.flags & ENTRY_CD,
                        view.extra, view.extra_len);
-        if (view.ecs.family)
-                entry_key_set_network(&key, network_code(view.ecs.family, view.ecs.source), view.ecs.addr);
+        if (view.page)
+                entry_key_set_page(&key, view.page_code, view.page_number);
         return cache_hash(ctx, &key);
 }
 

@@ -10,9 +10,9 @@
 
 #include "entry/encode.h"
 #include "entry/header.h"
-#include "entry/render.h"
 #include "entry/view.h"
 #include "lifetime.h"
+#include "networks.h"
 #include "token.h"
 #include "wire/bytes.h"
 #include "wire/dns.h"
@@ -30,7 +30,8 @@ struct insert {
         struct token token;
         struct wire_response response;
         struct encode_params params;
-        struct entry_key key; /* with the network that the answer is for */
+        struct network network; /* that the answer is for, if `scoped` */
+        bool scoped;
         enum lifetime_kind kind;
         uint32_t now;
         uint8_t *entry; /* encoded: `small` or `large` */
@@ -55,11 +56,11 @@ static unsigned matches_question(const struct insert *in)
         return same ? 0 : SARDINE_REFUSED_MISMATCH;
 }
 
-/* For which network is it (RFC 7871 s7.3)? Sets in->key. */
+/* For which network is it (RFC 7871 s7.3)? */
 static unsigned choose_network(struct insert *in)
 {
         const struct wire_ecs *asked = &in->token.ecs, *got = &in->response.ecs;
-        in->key = in->token.key;
+        in->scoped = false;
         if (got->family == ECS_NONE)
                 return 0;
         if (asked->family != ECS_NONE && (asked->family != got->family || asked->source != got->source ||
@@ -69,10 +70,10 @@ static unsigned choose_network(struct insert *in)
         uint8_t prefix = got->scope < got->source ? got->scope : got->source;
         if (prefix == 0)
                 return 0;
-        uint8_t addr[16];
-        memcpy(addr, got->addr, sizeof addr);
-        wire_ecs_mask(addr, prefix);
-        entry_key_set_network(&in->key, network_code(got->family, prefix), addr);
+        in->scoped = true;
+        in->network.code = network_code(got->family, prefix);
+        memcpy(in->network.addr, got->addr, sizeof in->network.addr);
+        wire_ecs_mask(in->network.addr, prefix);
         return 0;
 }
 
@@ -109,12 +110,12 @@ static unsigned assess(struct insert *in, uint32_t failure_ttl)
 static unsigned encode(struct insert *in)
 {
         in->entry = in->small;
-        if (entry_encode(&in->key, &in->response, &in->params, in->small, sizeof in->small))
+        if (entry_encode(&in->token.key, &in->response, &in->params, in->small, sizeof in->small))
                 return 0;
         if (!in->large && !(in->large = aligned_alloc(ENTRY_ALIGN, ENTRY_MAX)))
                 return SARDINE_REFUSED_NO_MEMORY;
         in->entry = in->large;
-        return entry_encode(&in->key, &in->response, &in->params, in->large, ENTRY_MAX)
+        return entry_encode(&in->token.key, &in->response, &in->params, in->large, ENTRY_MAX)
                    ? 0
                    : SARDINE_REFUSED_TOO_LARGE;
 }
@@ -125,17 +126,32 @@ static bool is_failure(const struct entry_view *view)
 }
 
 /* May the new answer take the place of `present`? Newer wins, whatever the TTLs (B71), but for two cases. */
-static unsigned may_replace(const struct insert *in, const struct entry_view *present)
+static unsigned may_replace(const void *ctx, const uint8_t *present, const struct entry_life *life)
 {
-        if (present->no_answer || is_failure(present))
+        const struct insert *in = ctx;
+        struct entry_view view;
+        entry_view_init(&view, present);
+        if (view.no_answer || is_failure(&view))
                 return 0;
-        uint32_t expiry = entry_expiry(present->entry);
-        bool fresh = expiry > in->now;
-        if (in->kind == LIFETIME_FAILURE && (uint64_t)expiry + in->cache->options.stale_window > in->now)
+        if (in->kind == LIFETIME_FAILURE &&
+            (uint64_t)life->expiry + in->cache->options.stale_window > in->now)
                 return SARDINE_REFUSED_FAILURE;
-        if (fresh && (present->flags & ENTRY_DO) && !in->params.dnssec_ok)
+        if (life->expiry > in->now && (view.flags & ENTRY_DO) && !in->params.dnssec_ok)
                 return SARDINE_REFUSED_POORER;
         return 0;
+}
+
+/* Keep the list of pages that the present entry has: encode again, with it. */
+static unsigned encode_with_scopes(struct insert *in, const struct entry_view *present)
+{
+        struct entry_scope scopes[SCOPES_MAX];
+        for (uint8_t i = 0; i < present->scopes_count; i++) {
+                const uint8_t *item = present->scopes + SCOPE_ITEM * i;
+                scopes[i] = (struct entry_scope){item[0], get_be16(item + 1)};
+        }
+        in->params.scopes = scopes;
+        in->params.scopes_count = present->scopes_count;
+        return encode(in);
 }
 
 /* Put, or move the expiry of the same answer. Under the store's lock. */
@@ -146,144 +162,13 @@ static int put(struct insert *in, uint64_t hash, const uint8_t *present)
                                      entry_life_code(in->entry));
                 return SARDINE_REFRESHED;
         }
-        int put = store_put_locked(in->cache->store, hash, entry_key_match, &in->key, in->entry, in->now);
+        int put =
+            store_put_locked(in->cache->store, hash, entry_key_match, &in->token.key, in->entry, in->now);
         if (put == -E2BIG)
                 return -SARDINE_REFUSED_TOO_LARGE;
         if (put < 0)
                 return -SARDINE_REFUSED_NO_MEMORY;
         return present ? SARDINE_REPLACED : SARDINE_STORED;
-}
-
-/* The list with `code` in its place, longest prefix first. false: it is full. */
-static bool scopes_add(const struct entry_view *base, uint8_t code, uint8_t list[SCOPES_MAX], uint8_t *count)
-{
-        uint8_t n = 0;
-        bool placed = false;
-        for (uint8_t i = 0; base && i < base->scopes_count; i++) {
-                if (!placed && network_prefix(code) > network_prefix(base->scopes[i])) {
-                        list[n++] = code;
-                        placed = true;
-                }
-                if (n == SCOPES_MAX)
-                        return false;
-                list[n++] = base->scopes[i];
-        }
-        if (!placed) {
-                if (n == SCOPES_MAX)
-                        return false;
-                list[n++] = code;
-        }
-        *count = n;
-        return true;
-}
-
-static bool scopes_has(const struct entry_view *base, uint8_t code)
-{
-        return base->scopes && memchr(base->scopes, code, base->scopes_count);
-}
-
-/* The answer for everybody, written again with a longer list of scopes: rendered for a client that sees all
- * of it, and encoded once more. Rare: once for each prefix length of a question. Returns it in *out (heap).
- */
-static unsigned encode_again(struct insert *in, const struct entry_view *base, const struct entry_key *key,
-                             struct encode_params *params, uint8_t **out)
-{
-        uint8_t name[255];
-        size_t name_len = entry_view_qname(base, name);
-        /* Letters in both cases: what was spelled out in lower case is spelled out again, and stays so. */
-        for (size_t i = 0; i < name_len; i += 2)
-                if (name[i] >= 'a' && name[i] <= 'z')
-                        name[i] = (uint8_t)(name[i] - 0x20);
-        uint8_t question[DNS_HEADER + 255 + 4] = {0};
-        put_be16(question + 4, 1);
-        memcpy(question + DNS_HEADER, name, name_len);
-        struct wire_query query = {
-            .packet = question,
-            .qname = question + DNS_HEADER,
-            .qname_len = (uint8_t)name_len,
-            .qtype = base->qtype,
-            .qclass = DNS_IN,
-            .ad = true,
-            .dnssec_ok = true,
-            .edns = true,
-        };
-        put_be16(question + DNS_HEADER + name_len, base->qtype);
-        put_be16(question + DNS_HEADER + name_len + 2, DNS_IN);
-        struct render_params render = {
-            .query = &query,
-            .now = in->now,
-            .limit = DNS_MAX_MESSAGE,
-            .udp_payload_size = DNS_MIN_UDP,
-            .add_ede = -1,
-        };
-        uint8_t *packet = malloc(DNS_MAX_MESSAGE);
-        struct wire_rr *rrs = malloc(sizeof *rrs * WIRE_RRS_MAX);
-        uint8_t *entry = aligned_alloc(ENTRY_ALIGN, ENTRY_MAX);
-        struct render_result rendered;
-        struct wire_response response;
-        unsigned reason = packet && rrs && entry ? 0 : SARDINE_REFUSED_NO_MEMORY;
-        if (!reason && (!entry_render(base->entry, &render, packet, DNS_MAX_MESSAGE, &rendered) ||
-                        wire_response_parse(packet, rendered.len, rrs, WIRE_RRS_MAX, &response) ||
-                        !entry_encode(key, &response, params, entry, ENTRY_MAX)))
-                reason = SARDINE_REFUSED_TOO_LARGE;
-        free(packet);
-        free(rrs);
-        if (reason) {
-                free(entry);
-                entry = NULL;
-        }
-        *out = entry;
-        return reason;
-}
-
-/* Make the question's base entry name the prefix length under which the variant can be found. Under the lock.
- */
-static unsigned announce_network(struct insert *in)
-{
-        uint8_t code = in->key.bytes[KEY_AT_ECS];
-        struct entry_key key = in->token.key;
-        uint64_t hash = cache_hash(in->cache, &key);
-        struct store *store = in->cache->store;
-        const uint8_t *present = store_find_locked(store, hash, entry_key_match, &key);
-        struct entry_view base;
-        uint32_t expiry = in->params.expiry;
-        if (present) {
-                entry_view_init(&base, present);
-                if (entry_expiry(present) > expiry)
-                        expiry = entry_expiry(present);
-                if (scopes_has(&base, code)) {
-                        /* The list lives as long as the longest-lived variant. */
-                        if (base.no_answer && expiry != entry_expiry(present))
-                                store_refresh_locked(store, present, expiry, life_encode(expiry - in->now));
-                        return 0;
-                }
-        }
-        uint8_t list[SCOPES_MAX];
-        struct encode_params params = {
-            .expiry = expiry,
-            .life = expiry - in->now,
-            .scopes = list,
-        };
-        if (!scopes_add(present ? &base : NULL, code, list, &params.scopes_count))
-                return SARDINE_REFUSED_TOO_LARGE;
-        _Alignas(4) uint8_t small[SMALL_ENTRY];
-        uint8_t *entry = small, *heap = NULL;
-        unsigned reason = 0;
-        if (present && !base.no_answer && entry_expiry(present) > in->now) {
-                params.expiry = entry_expiry(present);
-                params.life = params.expiry - in->now;
-                params.dnssec_ok = base.flags & ENTRY_DO;
-                params.ageless = base.ext & EXT_AGELESS;
-                params.truncated = base.ext & EXT_TRUNCATED;
-                reason = encode_again(in, &base, &key, &params, &heap);
-                entry = heap;
-        } else if (!entry_encode_scopes(&key, &params, small, sizeof small)) {
-                reason = SARDINE_REFUSED_TOO_LARGE;
-        }
-        if (!reason && store_put_locked(store, hash, entry_key_match, &key, entry, in->now) < 0)
-                reason = SARDINE_REFUSED_NO_MEMORY;
-        free(heap);
-        return reason;
 }
 
 /* An outcome, or minus the reason for a refusal. */
@@ -292,29 +177,22 @@ static int insert_locked(struct insert *in)
         struct store *store = in->cache->store;
         if (in->token.generation != atomic_load_explicit(&in->cache->generation, memory_order_relaxed))
                 return -SARDINE_REFUSED_PURGED;
-        uint64_t hash = cache_hash(in->cache, &in->key);
-        const uint8_t *present = store_find_locked(store, hash, entry_key_match, &in->key);
+        if (in->scoped)
+                return networks_put(in->cache, &in->token.key, &in->network, in->entry, in->now, may_replace,
+                                    in);
+        uint64_t hash = cache_hash(in->cache, &in->token.key);
+        const uint8_t *present = store_find_locked(store, hash, entry_key_match, &in->token.key);
         if (present) {
+                const struct entry_life life = entry_life(present);
+                unsigned reason = may_replace(in, present, &life);
                 struct entry_view view;
                 entry_view_init(&view, present);
-                unsigned reason = may_replace(in, &view);
-                if (reason)
-                        return -(int)reason;
-                if (view.scopes) {
-                        in->params.scopes = view.scopes;
-                        in->params.scopes_count = view.scopes_count;
-                        reason = encode(in);
-                        if (reason)
-                                return -(int)reason;
-                }
-        }
-        int outcome = put(in, hash, present);
-        if (outcome >= 0 && in->key.bytes[KEY_AT_ECS] != KEY_NO_ECS) {
-                unsigned reason = announce_network(in);
+                if (!reason && view.scopes)
+                        reason = encode_with_scopes(in, &view);
                 if (reason)
                         return -(int)reason;
         }
-        return outcome;
+        return put(in, hash, present);
 }
 
 static unsigned parse(struct insert *in, const uint8_t *packet, size_t len, struct wire_rr *small,
@@ -359,9 +237,11 @@ static int insert(struct insert *in, const uint8_t *packet, size_t len, uint32_t
         int outcome = insert_locked(in);
         store_unlock(in->cache->store);
         if (outcome >= 0) {
-                uint64_t hash = cache_hash(in->cache, &in->key);
-                marks_clear(&in->cache->refreshing, hash);
-                marks_clear(&in->cache->failing, hash);
+                uint64_t mark = cache_hash(in->cache, &in->token.key);
+                if (in->scoped)
+                        mark = networks_mark(in->cache, mark, &in->network);
+                marks_clear(&in->cache->refreshing, mark);
+                marks_clear(&in->cache->failing, mark);
         }
         return outcome;
 }

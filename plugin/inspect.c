@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "entry/header.h"
+#include "entry/page.h"
 #include "entry/view.h"
 #include "wire/dns.h"
 #include "wire/name.h"
@@ -56,14 +57,13 @@ static const uint8_t *view_tag(const struct entry_view *view, uint32_t *len)
         return view->extra ? view->extra + 1 : NULL;
 }
 
-static bool selected(const struct selection *s, const struct entry_view *view)
+/* All conditions but the rcode's: what the key decides. */
+static bool key_selected(const struct selection *s, const struct entry_view *view)
 {
         const struct sardine_selector *sel = s->selector;
         if (!sel)
                 return true;
         if (sel->qtype != 0 && sel->qtype != DNS_ANY && sel->qtype != view->qtype)
-                return false;
-        if (sel->use_rcode && (view->no_answer || sel->rcode != view->rcode))
                 return false;
         if (sel->use_tag) {
                 uint32_t len;
@@ -77,6 +77,11 @@ static bool selected(const struct selection *s, const struct entry_view *view)
         return name_selected(s, name, entry_view_qname(view, name));
 }
 
+static bool rcode_selected(const struct selection *s, const struct entry_view *answer)
+{
+        return !s->selector || !s->selector->use_rcode || s->selector->rcode == answer->rcode;
+}
+
 struct walk {
         struct selection selection;
         sardine_walk_fn fn;
@@ -85,37 +90,57 @@ struct walk {
         uint32_t now;
 };
 
+/* An answer, and what is the same for all answers of its entry: `shown` comes with that. */
+static enum store_visit show(struct walk *w, struct sardine_entry_view *shown, const uint8_t *answer,
+                             struct entry_life life)
+{
+        struct entry_view view;
+        entry_view_init(&view, answer);
+        if (!rcode_selected(&w->selection, &view))
+                return STORE_GO_ON;
+        shown->rcode = view.rcode;
+        shown->ttl = life.expiry > w->now ? life.expiry - w->now : 0;
+        shown->expired = life.expiry > w->now ? 0 : w->now - life.expiry;
+        shown->life = life_decode(life.code);
+        shown->bytes = view.size;
+        shown->dnssec_ok = view.flags & ENTRY_DO ? 1 : 0;
+        w->calls++;
+        return w->fn(w->ctx, shown) ? STORE_STOP : STORE_GO_ON;
+}
+
 static enum store_visit walk_visit(void *ctx, const uint8_t *entry, uint32_t popularity)
 {
         struct walk *w = ctx;
         struct entry_view view;
         entry_view_init(&view, entry);
-        if (view.no_answer || !selected(&w->selection, &view))
+        if ((view.no_answer && !view.page) || !key_selected(&w->selection, &view))
                 return STORE_GO_ON;
         uint8_t name[255];
-        uint32_t expiry = entry_expiry(entry);
         struct sardine_entry_view shown = {
             .sz = sizeof shown,
             .qname = name,
             .qname_len = (uint32_t)entry_view_qname(&view, name),
             .qtype = view.qtype,
             .qclass = DNS_IN,
-            .rcode = view.rcode,
-            .ttl = expiry > w->now ? expiry - w->now : 0,
-            .expired = expiry > w->now ? 0 : w->now - expiry,
-            .life = life_decode(entry_life_code(entry)),
-            .bytes = view.size,
             .hits = popularity,
             .rd = view.flags & ENTRY_RD ? 1 : 0,
             .cd = view.flags & ENTRY_CD ? 1 : 0,
-            .dnssec_ok = view.flags & ENTRY_DO ? 1 : 0,
-            .ecs_family = view.ecs.family,
-            .ecs_prefix = view.ecs.source,
         };
         shown.tag = view_tag(&view, &shown.tag_len);
-        memcpy(shown.ecs_addr, view.ecs.addr, sizeof shown.ecs_addr);
-        w->calls++;
-        return w->fn(w->ctx, &shown) ? STORE_STOP : STORE_GO_ON;
+        if (!view.page)
+                return show(w, &shown, entry, entry_life(entry));
+        struct page_view page;
+        page_view_init(&page, entry);
+        shown.ecs_family = network_family(page.code);
+        shown.ecs_prefix = network_prefix(page.code);
+        for (unsigned i = 0; i < page.count; i++) {
+                struct page_item item;
+                page_item(&page, i, &item);
+                memcpy(shown.ecs_addr, item.network, sizeof shown.ecs_addr);
+                if (show(w, &shown, item.answer, item.life) == STORE_STOP)
+                        return STORE_STOP;
+        }
+        return STORE_GO_ON;
 }
 
 int64_t sardine_walk(sardine_cache *cache, const struct sardine_selector *selector, sardine_walk_fn fn,
@@ -131,12 +156,33 @@ int64_t sardine_walk(sardine_cache *cache, const struct sardine_selector *select
         return w.calls;
 }
 
+/* A page goes as a whole, also when only some of its answers have the rcode: better one fetch too many than
+ * an answer too few removed. */
+static bool page_selected(const struct selection *s, const uint8_t *entry)
+{
+        struct page_view page;
+        page_view_init(&page, entry);
+        for (unsigned i = 0; i < page.count; i++) {
+                struct entry_view answer;
+                entry_view_init(&answer, page_answer(&page, i));
+                if (rcode_selected(s, &answer))
+                        return true;
+        }
+        return false;
+}
+
 static enum store_visit expunge_visit(void *ctx, const uint8_t *entry, uint32_t popularity)
 {
         (void)popularity;
+        const struct selection *s = ctx;
         struct entry_view view;
         entry_view_init(&view, entry);
-        return selected(ctx, &view) ? STORE_REMOVE : STORE_GO_ON;
+        if (!key_selected(s, &view))
+                return STORE_GO_ON;
+        bool all = !s->selector || !s->selector->use_rcode;
+        bool goes =
+            view.page ? page_selected(s, entry) : all || (!view.no_answer && rcode_selected(s, &view));
+        return goes ? STORE_REMOVE : STORE_GO_ON;
 }
 
 /* What was asked upstream before this moment is not let in any more (B70). */

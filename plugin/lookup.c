@@ -8,7 +8,9 @@
 #include "entry/header.h"
 #include "entry/render.h"
 #include "entry/view.h"
+#include "networks.h"
 #include "token.h"
+#include "wire/bytes.h"
 #include "wire/dns.h"
 
 enum {
@@ -20,25 +22,28 @@ enum {
         EDE_STALE_NXDOMAIN = 19, /* RFC 8914 s4.20 */
 };
 
+/* An answer for this client. */
+struct candidate {
+        const uint8_t *entry; /* NULL: none */
+        struct entry_life life;
+        uint64_t mark; /* what it is known by in marks */
+        uint32_t popularity;
+        uint8_t scope; /* of the network it is for; 0: everybody */
+};
+
 /* One lookup's state, from the query to the outcome. */
 struct lookup {
         struct sardine_cache *cache;
         const struct sardine_query *query;
         struct wire_query wire;
         struct entry_key key;
-        uint64_t base_hash; /* of the key without network */
+        uint64_t base_hash; /* of the question's key */
         uint32_t now;
         bool touch;
 
-        /* The entry chosen, if any. */
-        const uint8_t *entry;
-        uint64_t hash;
-        uint32_t popularity;
-        uint8_t scope; /* of the network it is for; 0: everybody */
-        /* An entry that would have answered had it not expired, and may stand in (RFC 8767). */
-        const uint8_t *expired;
-        uint64_t expired_hash;
-        uint8_t expired_scope;
+        struct candidate fresh;
+        /* What would have answered had it not expired, and may stand in (RFC 8767). */
+        struct candidate expired;
 };
 
 static bool is_stream(const struct sardine_query *query)
@@ -64,36 +69,29 @@ static bool serves(const struct lookup *l, const uint8_t *entry)
 }
 
 /* May it answer although it has expired? Failures never do, negative answers if the operator lets them. */
-static bool stands_in(const struct lookup *l, const uint8_t *entry)
+static bool stands_in(const struct lookup *l, const struct candidate *c)
 {
         const struct sardine_options *o = &l->cache->options;
-        if (l->now - entry_expiry(entry) >= o->stale_window)
+        if (l->now - c->life.expiry >= o->stale_window)
                 return false;
         struct entry_view view;
-        entry_view_init(&view, entry);
+        entry_view_init(&view, c->entry);
         if (view.ext & EXT_TRUNCATED || (view.rcode != DNS_NOERROR && view.rcode != DNS_NXDOMAIN))
                 return false;
         return !o->stale_positive || (view.rcode == DNS_NOERROR && entry_view_has_answer_records(&view));
 }
 
-/* Take the entry if it is fresh, remember it if it may stand in. */
-static bool consider(struct lookup *l, const uint8_t *entry, uint64_t hash, uint32_t popularity,
-                     uint8_t scope)
+/* Take it if it is fresh, remember it if it may stand in. */
+static bool consider(struct lookup *l, const struct candidate *c)
 {
-        if (!serves(l, entry))
+        if (!serves(l, c->entry))
                 return false;
-        if (entry_expiry(entry) > l->now) {
-                l->entry = entry;
-                l->hash = hash;
-                l->popularity = popularity;
-                l->scope = scope;
+        if (c->life.expiry > l->now) {
+                l->fresh = *c;
                 return true;
         }
-        if (!l->expired && stands_in(l, entry)) {
-                l->expired = entry;
-                l->expired_hash = hash;
-                l->expired_scope = scope;
-        }
+        if (!l->expired.entry && stands_in(l, c))
+                l->expired = *c;
         return false;
 }
 
@@ -117,53 +115,73 @@ static bool client_network(const struct lookup *l, struct wire_ecs *network)
 /* Longest covering prefix first (RFC 7871 s7.3.1). */
 static bool find_network(struct lookup *l, const struct entry_view *base)
 {
-        struct wire_ecs network;
-        if (!client_network(l, &network))
+        struct wire_ecs client;
+        if (!client_network(l, &client))
                 return false;
-        bool found = false;
-        for (uint8_t i = 0; i < base->scopes_count && !found; i++) {
-                uint8_t code = base->scopes[i], prefix = network_prefix(code);
-                if (network_family(code) != network.family || prefix > network.source)
+        for (uint8_t i = 0; i < base->scopes_count; i++) {
+                const uint8_t *scope = base->scopes + SCOPE_ITEM * i;
+                struct network network = {.code = scope[0]};
+                uint8_t prefix = network_prefix(network.code);
+                if (network_family(network.code) != client.family || prefix > client.source)
                         continue;
-                uint8_t addr[16];
-                memcpy(addr, network.addr, sizeof addr);
-                wire_ecs_mask(addr, prefix);
-                entry_key_set_network(&l->key, code, addr);
-                uint64_t hash = cache_hash(l->cache, &l->key);
-                uint32_t popularity;
+                memcpy(network.addr, client.addr, sizeof network.addr);
+                wire_ecs_mask(network.addr, prefix);
+                struct candidate c = {.scope = prefix};
                 const uint8_t *entry =
-                    store_find(l->cache->store, hash, entry_key_match, &l->key, l->touch, &popularity);
-                found = entry && consider(l, entry, hash, popularity, prefix);
+                    networks_page(l->cache, &l->key, &network, get_be16(scope + 1), l->touch, &c.popularity);
+                if (!entry)
+                        continue;
+                struct page_view page;
+                page_view_init(&page, entry);
+                int at = page_find(&page, network.addr);
+                if (at < 0)
+                        continue;
+                c.entry = page_answer(&page, (unsigned)at);
+                c.life = page_life(&page, (unsigned)at);
+                c.mark = networks_mark(l->cache, l->base_hash, &network);
+                if (consider(l, &c))
+                        return true;
         }
-        entry_key_clear_network(&l->key);
-        return found;
+        return false;
+}
+
+static const uint8_t *find_base(struct lookup *l, struct candidate *c)
+{
+        c->entry =
+            store_find(l->cache->store, l->base_hash, entry_key_match, &l->key, l->touch, &c->popularity);
+        return c->entry;
 }
 
 static void find(struct lookup *l)
 {
-        uint32_t popularity;
-        const uint8_t *base =
-            store_find(l->cache->store, l->base_hash, entry_key_match, &l->key, l->touch, &popularity);
-        if (!base)
-                return;
-        if (base[ENTRY_AT_FLAGS] & ENTRY_EXT) {
+        struct candidate c = {.mark = l->base_hash};
+        const uint8_t *base = find_base(l, &c);
+        while (base && base[ENTRY_AT_FLAGS] & ENTRY_EXT) {
                 struct entry_view view;
                 entry_view_init(&view, base);
-                if (view.scopes && find_network(l, &view))
-                        return;
+                if (!view.scopes || find_network(l, &view))
+                        break;
+                /* The network may just have moved to a page that was new to us; then there is a new base. */
+                const uint8_t *looked_at = base;
+                base = find_base(l, &c);
+                if (base == looked_at)
+                        break;
         }
-        consider(l, base, l->base_hash, popularity, 0);
+        if (!l->fresh.entry && base) {
+                c.life = entry_life(base);
+                consider(l, &c);
+        }
 }
 
-/* Is it this caller who should fetch the entry anew? One in the last part of a life gets a yes. */
+/* Is it this caller who should fetch the answer anew? One in the last part of a life gets a yes. */
 static bool wins_refresh(struct lookup *l)
 {
         uint32_t percent = l->cache->options.refresh_percent;
-        uint32_t left = entry_expiry(l->entry) - l->now;
-        uint32_t life = life_decode(entry_life_code(l->entry));
-        if ((uint64_t)left * 100 > (uint64_t)life * percent || l->popularity == 0)
+        uint32_t left = l->fresh.life.expiry - l->now;
+        uint32_t life = life_decode(l->fresh.life.code);
+        if ((uint64_t)left * 100 > (uint64_t)life * percent || l->fresh.popularity == 0)
                 return false;
-        return marks_take(&l->cache->refreshing, l->hash, l->now, REFRESH_PATIENCE);
+        return marks_take(&l->cache->refreshing, l->fresh.mark, l->now, REFRESH_PATIENCE);
 }
 
 static void make_token(const struct lookup *l, struct sardine_token *out)
@@ -209,29 +227,30 @@ void cache_render_params(const struct sardine_cache *cache, const struct sardine
         };
 }
 
-static int render(struct lookup *l, struct sardine_answer *a, const uint8_t *entry, uint8_t scope, bool stale)
+static int render(struct lookup *l, struct sardine_answer *a, const struct candidate *c)
 {
         struct wire_ecs echo;
         struct render_params params;
+        bool stale = c == &l->expired;
         cache_render_params(l->cache, l->query, &l->wire, l->now, &params);
+        params.life = &c->life;
         if (l->wire.ecs.family != ECS_NONE) {
                 echo = l->wire.ecs;
-                echo.scope = scope;
+                echo.scope = c->scope;
                 params.ecs = &echo;
         }
         if (stale) {
                 struct entry_view view;
-                entry_view_init(&view, entry);
+                entry_view_init(&view, c->entry);
                 params.add_ede = view.rcode == DNS_NXDOMAIN ? EDE_STALE_NXDOMAIN : EDE_STALE;
         }
         struct render_result result;
-        bool fits = entry_render(entry, &params, a->buf, a->cap, &result);
+        bool fits = entry_render(c->entry, &params, a->buf, a->cap, &result);
         a->len = result.len;
         a->rcode = result.rcode;
-        uint32_t expiry = entry_expiry(entry);
-        a->ttl = expiry > l->now ? expiry - l->now : 0;
-        a->age = expiry > l->now ? 0 : l->now - expiry;
-        a->dnssec_ok = entry[ENTRY_AT_FLAGS] & ENTRY_DO ? 1 : 0;
+        a->ttl = stale ? 0 : c->life.expiry - l->now;
+        a->age = stale ? l->now - c->life.expiry : 0;
+        a->dnssec_ok = c->entry[ENTRY_AT_FLAGS] & ENTRY_DO ? 1 : 0;
         return fits ? 0 : -EMSGSIZE;
 }
 
@@ -268,18 +287,18 @@ static int answer(struct lookup *l, struct sardine_answer *a)
 {
         uint32_t flags = l->query->flags;
         find(l);
-        if (l->entry) {
-                int err = render(l, a, l->entry, l->scope, false);
+        if (l->fresh.entry) {
+                int err = render(l, a, &l->fresh);
                 if (err || !l->cache->options.refresh_percent || !a->token ||
                     flags & (SARDINE_CACHE_ONLY | SARDINE_PEEK) || !wins_refresh(l))
                         return err ? err : SARDINE_HIT;
                 make_token(l, a->token);
                 return SARDINE_REFRESH;
         }
-        if (l->expired) {
+        if (l->expired.entry) {
                 if (flags & SARDINE_ALLOW_STALE ||
-                    marks_has(&l->cache->failing, l->expired_hash, l->now, l->cache->options.stale_backoff)) {
-                        int err = render(l, a, l->expired, l->expired_scope, true);
+                    marks_has(&l->cache->failing, l->expired.mark, l->now, l->cache->options.stale_backoff)) {
+                        int err = render(l, a, &l->expired);
                         return err ? err : SARDINE_STALE;
                 }
                 a->stale_available = 1;
@@ -299,7 +318,7 @@ static enum counter counter_of(const struct lookup *l, int outcome)
         case SARDINE_WAIT:
                 return COUNT_WAIT;
         default: /* a hit, or one that the caller had no room for */
-                return l->entry ? COUNT_HIT : COUNT_STALE;
+                return l->fresh.entry ? COUNT_HIT : COUNT_STALE;
         }
 }
 
@@ -336,7 +355,7 @@ static int begin(struct lookup *l, sardine_cache *cache, const struct sardine_qu
         l->cache = cache;
         l->query = query;
         l->touch = !(query->flags & SARDINE_PEEK);
-        l->entry = l->expired = NULL;
+        l->fresh.entry = l->expired.entry = NULL;
         a->len = a->reason = a->rcode = a->ttl = a->age = a->stale_available = a->dnssec_ok = 0;
         if (a->token)
                 a->token->len = 0;
@@ -376,13 +395,13 @@ int sardine_failed(sardine_cache *cache, const struct sardine_query *query, stru
         store_enter(cache->store);
         find(&l);
         outcome = SARDINE_MISS;
-        const uint8_t *entry = l.entry ? l.entry : l.expired;
-        if (entry) {
-                bool stale = entry == l.expired;
-                int err = render(&l, a, entry, stale ? l.expired_scope : l.scope, stale);
+        const struct candidate *c = l.fresh.entry ? &l.fresh : &l.expired;
+        if (c->entry) {
+                bool stale = c == &l.expired;
+                int err = render(&l, a, c);
                 outcome = err ? err : stale ? SARDINE_STALE : SARDINE_HIT;
                 if (stale)
-                        marks_set(&cache->failing, l.expired_hash, l.now);
+                        marks_set(&cache->failing, c->mark, l.now);
                 counters_add(&cache->counters, COUNT_RESCUED);
         }
         store_leave(cache->store);

@@ -52,7 +52,7 @@ bool token_read(const struct sardine_token *in, struct token *token)
                 p += 16;
                 left -= 16;
         }
-        if (!entry_key_check(p, left) || p[KEY_AT_ECS] != KEY_NO_ECS)
+        if (!entry_key_check(p, left) || p[KEY_AT_PAGE] != KEY_NO_PAGE)
                 return false;
         memcpy(token->key.bytes, p, left);
         token->key.len = (uint16_t)left;

@@ -24,6 +24,8 @@ struct encoder {
         const struct entry_key *key;
         const struct wire_response *response; /* NULL: no answer */
         const struct encode_params *params;
+        encode_tail tail; /* NULL: none */
+        const void *tail_ctx;
         const uint8_t *qname; /* the key's */
         size_t qname_len;
         uint16_t qtype;
@@ -199,8 +201,8 @@ static uint8_t ext_of(const struct encoder *encoder)
         unsigned ext = 0;
         if (encoder->key->bytes[KEY_AT_EXTRA_LEN] != 0)
                 ext |= EXT_EXTRA;
-        if (encoder->key->bytes[KEY_AT_ECS] != KEY_NO_ECS)
-                ext |= EXT_ECS;
+        if (encoder->key->bytes[KEY_AT_PAGE] != KEY_NO_PAGE)
+                ext |= EXT_PAGE;
         if (encoder->params->scopes != NULL)
                 ext |= EXT_SCOPES;
         if (response != NULL) {
@@ -269,20 +271,25 @@ static size_t write_entry(struct encoder *encoder, bool wide, uint8_t *out, size
                 writer_put8(writer, (uint8_t)extra_len);
                 writer_put(writer, extra, extra_len);
         }
-        if (ext & EXT_ECS) {
-                writer_put8(writer, key[KEY_AT_ECS]);
-                writer_put(writer, extra + extra_len, network_bytes(key[KEY_AT_ECS]));
+        if (ext & EXT_PAGE) {
+                writer_put8(writer, key[KEY_AT_PAGE]);
+                writer_put(writer, extra + extra_len, PAGE_NUMBER);
         }
         writer_put_question(writer, encoder->qname, encoder->qname_len);
         if (ext & EXT_SCOPES) {
                 uint8_t count = encoder->params->scopes_count;
                 writer_put8(writer, encoder->response != NULL ? count : count | SCOPES_NO_ANSWER);
-                writer_put(writer, encoder->params->scopes, count);
+                for (uint8_t i = 0; i < count; i++) {
+                        writer_put8(writer, encoder->params->scopes[i].code);
+                        writer_put16(writer, encoder->params->scopes[i].pages);
+                }
         }
         if (ext & EXT_EDE)
                 put_ede(encoder);
         if (encoder->response != NULL)
                 put_body(encoder);
+        if (encoder->tail != NULL)
+                encoder->tail(writer, encoder->tail_ctx);
         static const uint8_t padding[ENTRY_ALIGN];
         writer_put(writer, padding, -writer->pos % ENTRY_ALIGN);
         if (writer->full)
@@ -311,24 +318,35 @@ static size_t write_fitting(struct encoder *encoder, uint8_t *out, size_t room)
         return size;
 }
 
-size_t entry_encode(const struct entry_key *key, const struct wire_response *response,
-                    const struct encode_params *params, uint8_t *out, size_t room)
+static size_t encode(const struct entry_key *key, const struct wire_response *response,
+                     const struct encode_params *params, encode_tail tail, const void *tail_ctx, uint8_t *out,
+                     size_t room)
 {
         struct encoder encoder;
         encoder.key = key;
         encoder.response = response;
         encoder.params = params;
+        encoder.tail = tail;
+        encoder.tail_ctx = tail_ctx;
         return write_fitting(&encoder, out, room);
+}
+
+size_t entry_encode(const struct entry_key *key, const struct wire_response *response,
+                    const struct encode_params *params, uint8_t *out, size_t room)
+{
+        return encode(key, response, params, NULL, NULL, out, room);
 }
 
 size_t entry_encode_scopes(const struct entry_key *key, const struct encode_params *params, uint8_t *out,
                            size_t room)
 {
-        struct encoder encoder;
-        encoder.key = key;
-        encoder.response = NULL;
-        encoder.params = params;
-        return write_fitting(&encoder, out, room);
+        return encode(key, NULL, params, NULL, NULL, out, room);
+}
+
+size_t entry_encode_tail(const struct entry_key *key, const struct encode_params *params, encode_tail tail,
+                         const void *ctx, uint8_t *out, size_t room)
+{
+        return encode(key, NULL, params, tail, ctx, out, room);
 }
 
 bool entry_same_answer(const uint8_t *a, const uint8_t *b)

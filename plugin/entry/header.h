@@ -38,22 +38,29 @@ enum entry_flag {
 enum entry_ext {
         EXT_RCODE = 0x01,
         EXT_EXTRA = 0x02,
-        EXT_ECS = 0x04,
+        EXT_PAGE = 0x04,
         EXT_SCOPES = 0x08,
         EXT_EDE = 0x10,
         EXT_TRUNCATED = 0x20,
         EXT_AGELESS = 0x40,
 };
 
-/* Top bit of the scopes count: no answer for everybody, nothing after the list. */
+/* The list of scopes. Top bit of the count: no answer for everybody, nothing after the list. */
 enum {
         SCOPES_NO_ANSWER = 0x80,
         SCOPES_MAX = 0x7f,
+        SCOPE_ITEM = 3, /* network code, number of pages (2) */
 };
 
 /* Cache second 0 of a new cache, so that ages may reach below it. */
 enum {
         ENTRY_SECOND_ZERO = 1 << 24,
+};
+
+/* How an answer stands in time: an entry's own, or one of a page's networks. */
+struct entry_life {
+        uint32_t expiry; /* cache second */
+        uint8_t code;
 };
 
 /* expiry and life are written by the store's writer (under its lock) while readers read: atomic, relaxed. */
@@ -103,6 +110,11 @@ static inline uint8_t life_encode(uint32_t seconds)
 static inline uint32_t life_decode(uint8_t code)
 {
         return code < 16 ? code : (16u + (code & 15u)) << ((code >> 4) - 1);
+}
+
+static inline struct entry_life entry_life(const uint8_t *entry)
+{
+        return (struct entry_life){.expiry = entry_expiry(entry), .code = entry_life_code(entry)};
 }
 
 #endif

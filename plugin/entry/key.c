@@ -20,34 +20,31 @@ void entry_key_init(struct entry_key *key, const uint8_t *name, size_t name_len,
         key->bytes[KEY_AT_FLAGS] = (uint8_t)((rd ? ENTRY_RD : 0) | (cd ? ENTRY_CD : 0));
         key->bytes[KEY_AT_NAME_LEN] = (uint8_t)name_len;
         key->bytes[KEY_AT_EXTRA_LEN] = (uint8_t)extra_len;
-        key->bytes[KEY_AT_ECS] = KEY_NO_ECS;
+        key->bytes[KEY_AT_PAGE] = KEY_NO_PAGE;
         wire_name_fold(key->bytes + KEY_AT_NAME, name, name_len);
         if (extra_len > 0)
                 memcpy(key->bytes + KEY_AT_NAME + name_len, extra, extra_len);
         key->len = (uint16_t)(KEY_AT_NAME + name_len + extra_len);
 }
 
-/* Where the network's address begins: after the name and extra. */
-static size_t network_at(const struct entry_key *key)
+/* Where the page's number stands: after the name and extra. */
+static size_t page_at(const struct entry_key *key)
 {
         return KEY_AT_NAME + (size_t)key->bytes[KEY_AT_NAME_LEN] + key->bytes[KEY_AT_EXTRA_LEN];
 }
 
-void entry_key_set_network(struct entry_key *key, uint8_t code, const uint8_t addr[16])
+void entry_key_set_page(struct entry_key *key, uint8_t code, uint16_t number)
 {
-        uint8_t masked[16];
-        memcpy(masked, addr, sizeof masked);
-        wire_ecs_mask(masked, network_prefix(code));
-        size_t at = network_at(key);
-        key->bytes[KEY_AT_ECS] = code;
-        memcpy(key->bytes + at, masked, network_bytes(code));
-        key->len = (uint16_t)(at + network_bytes(code));
+        size_t at = page_at(key);
+        key->bytes[KEY_AT_PAGE] = code;
+        put_be16(key->bytes + at, number);
+        key->len = (uint16_t)(at + PAGE_NUMBER);
 }
 
-void entry_key_clear_network(struct entry_key *key)
+void entry_key_clear_page(struct entry_key *key)
 {
-        key->bytes[KEY_AT_ECS] = KEY_NO_ECS;
-        key->len = (uint16_t)network_at(key);
+        key->bytes[KEY_AT_PAGE] = KEY_NO_PAGE;
+        key->len = (uint16_t)page_at(key);
 }
 
 static bool is_folded(const uint8_t *p, size_t len)
@@ -57,19 +54,6 @@ static bool is_folded(const uint8_t *p, size_t len)
                         return false;
         }
         return true;
-}
-
-static bool network_check(uint8_t code, const uint8_t *addr, size_t len)
-{
-        if (code == KEY_NO_ECS)
-                return len == 0;
-        unsigned prefix = network_prefix(code);
-        if (prefix > (network_family(code) == ECS_IPV6 ? 128 : 32) || len != network_bytes(code))
-                return false;
-        uint8_t masked[16] = {0};
-        memcpy(masked, addr, len);
-        wire_ecs_mask(masked, prefix);
-        return memcmp(masked, addr, len) == 0;
 }
 
 bool entry_key_check(const uint8_t *bytes, size_t len)
@@ -82,7 +66,14 @@ bool entry_key_check(const uint8_t *bytes, size_t len)
             wire_name_length(name, bytes + len) != name_len || !is_folded(name, name_len))
                 return false;
         size_t at = KEY_AT_NAME + name_len + bytes[KEY_AT_EXTRA_LEN];
-        return at <= len && network_check(bytes[KEY_AT_ECS], bytes + at, len - at);
+        return at == len && bytes[KEY_AT_PAGE] == KEY_NO_PAGE;
+}
+
+uint64_t entry_network_hash(uint8_t code, const uint8_t addr[16], const uint8_t *secret, size_t secret_len)
+{
+        uint8_t bytes[17] = {code};
+        memcpy(bytes + 1, addr, 16);
+        return XXH3_64bits_withSecret(bytes, sizeof bytes, secret, secret_len);
 }
 
 uint64_t entry_key_hash(const struct entry_key *key, const uint8_t *secret, size_t secret_len)
@@ -141,23 +132,22 @@ static bool same_ext(const struct entry_key *key, const uint8_t **p)
         const uint8_t *at = *p;
         uint8_t ext = *at++;
         size_t extra_len = key->bytes[KEY_AT_EXTRA_LEN];
-        uint8_t code = key->bytes[KEY_AT_ECS];
+        uint8_t code = key->bytes[KEY_AT_PAGE];
         const uint8_t *extra = key->bytes + KEY_AT_NAME + key->bytes[KEY_AT_NAME_LEN];
 
         if (ext & EXT_RCODE)
                 at++;
-        if ((extra_len != 0) != ((ext & EXT_EXTRA) != 0) || (code != KEY_NO_ECS) != ((ext & EXT_ECS) != 0))
+        if ((extra_len != 0) != ((ext & EXT_EXTRA) != 0) || (code != KEY_NO_PAGE) != ((ext & EXT_PAGE) != 0))
                 return false;
         if (ext & EXT_EXTRA) {
                 if (*at != extra_len || memcmp(at + 1, extra, extra_len) != 0)
                         return false;
                 at += 1 + extra_len;
         }
-        if (ext & EXT_ECS) {
-                size_t len = network_bytes(code);
-                if (*at != code || memcmp(at + 1, extra + extra_len, len) != 0)
+        if (ext & EXT_PAGE) {
+                if (*at != code || memcmp(at + 1, extra + extra_len, PAGE_NUMBER) != 0)
                         return false;
-                at += 1 + len;
+                at += 1 + PAGE_NUMBER;
         }
         *p = at;
         return true;
@@ -183,7 +173,7 @@ bool entry_key_match(const void *opaque, const uint8_t *entry)
         if (flags & ENTRY_EXT) {
                 if (!same_ext(key, &p))
                         return false;
-        } else if (key->bytes[KEY_AT_EXTRA_LEN] != 0 || key->bytes[KEY_AT_ECS] != KEY_NO_ECS) {
+        } else if (key->bytes[KEY_AT_EXTRA_LEN] != 0 || key->bytes[KEY_AT_PAGE] != KEY_NO_PAGE) {
                 return false;
         }
         return same_name(p, key->bytes + KEY_AT_NAME, key->bytes[KEY_AT_NAME_LEN]);

@@ -15,13 +15,14 @@ enum {
         KEY_AT_FLAGS = 2, /* ENTRY_RD | ENTRY_CD */
         KEY_AT_NAME_LEN = 3,
         KEY_AT_EXTRA_LEN = 4,
-        KEY_AT_ECS = 5, /* network code, or KEY_NO_ECS */
+        KEY_AT_PAGE = 5, /* network code of the page, or KEY_NO_PAGE */
         KEY_AT_NAME = 6,
-        KEY_NO_ECS = 0xff,
-        KEY_MAX = KEY_AT_NAME + 255 + 255 + 16,
+        KEY_NO_PAGE = 0xff,
+        PAGE_NUMBER = 2,
+        KEY_MAX = KEY_AT_NAME + 255 + 255 + PAGE_NUMBER,
 };
 
-/* The bytes are the key: fixed part, folded name, extra, network address. Two keys are equal when their bytes
+/* The bytes are the key: fixed part, folded name, extra, page number. Two keys are equal when their bytes
  * are; the lengths up front make that unambiguous.
  * extra is empty, or: tag length (1), tag, then for each splitting option in the order of the cache's list:
  * code (2), length (1), data. */
@@ -59,13 +60,17 @@ static inline size_t network_bytes(uint8_t code)
         return (network_prefix(code) + 7u) / 8u;
 }
 
-/* Make it the key of the variant for addr/prefix (replacing any network set before). */
-void entry_key_set_network(struct entry_key *key, uint8_t code, const uint8_t addr[16]);
+/* Make it the key of a page of networks of this prefix length (replacing any page set before). */
+void entry_key_set_page(struct entry_key *key, uint8_t code, uint16_t number);
 /* Make it the key of the answer for everybody again. */
-void entry_key_clear_network(struct entry_key *key);
+void entry_key_clear_page(struct entry_key *key);
 
-/* Are these bytes (from a token: hostile) a key that entry_key_init could have made? */
+/* Are these bytes (from a token: hostile) a key that entry_key_init could have made? Keys of pages are not.
+ */
 bool entry_key_check(const uint8_t *bytes, size_t len);
+
+/* Keyed hash of a (masked) network: which page it is in, and what marks it. */
+uint64_t entry_network_hash(uint8_t code, const uint8_t addr[16], const uint8_t *secret, size_t secret_len);
 
 /* Keyed hash of the whole key. `secret` is random, at least 136 bytes, one for each cache (B02). */
 uint64_t entry_key_hash(const struct entry_key *key, const uint8_t *secret, size_t secret_len);

@@ -36,6 +36,7 @@ struct reply {
         size_t cap;
         size_t pos;
         size_t limit; /* for all but the OPT */
+        struct entry_life life;
         uint32_t remaining;
         bool stale;
         bool truncated;
@@ -61,7 +62,7 @@ static inline uint32_t shown_ttl(const struct reply *reply, uint32_t delta)
         bool ageless = reply->view->ext & EXT_AGELESS;
         if (!reply->stale)
                 return ageless ? delta : delta + reply->remaining;
-        uint32_t original = ageless ? delta : delta + life_decode(entry_life_code(reply->view->entry));
+        uint32_t original = ageless ? delta : delta + life_decode(reply->life.code);
         return original < reply->params->stale_ttl ? original : reply->params->stale_ttl;
 }
 
@@ -536,7 +537,7 @@ bool entry_render(const uint8_t *entry, const struct render_params *params, uint
         struct entry_view view;
         entry_view_init(&view, entry);
         const struct wire_query *query = params->query;
-        uint32_t expiry = entry_expiry(entry);
+        struct entry_life life = params->life != NULL ? *params->life : entry_life(entry);
         struct reply reply = {
             .view = &view,
             .params = params,
@@ -544,8 +545,9 @@ bool entry_render(const uint8_t *entry, const struct render_params *params, uint
             .cap = cap,
             .pos = DNS_HEADER,
             .limit = params->limit,
-            .stale = expiry <= params->now,
-            .remaining = expiry - params->now,
+            .life = life,
+            .stale = life.expiry <= params->now,
+            .remaining = life.expiry - params->now,
             .truncated = view.ext & EXT_TRUNCATED,
         };
         uint8_t ecs[ECS_MAX];

@@ -7,11 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "entry/header.h"
 #include "wire/query.h"
 
 struct render_params {
         const struct wire_query *query; /* id, question's case, RD, CD, AD, DO, OPT */
         uint32_t now;                   /* cache second */
+        const struct entry_life *life;  /* NULL: the entry's own; else the network's that it answers for */
         uint32_t stale_ttl;             /* when the entry is expired: the TTL shown is min(this, original) */
         uint16_t limit;                 /* longest reply that this client takes, 512..65535 */
         uint16_t udp_payload_size;      /* for our OPT */

@@ -22,12 +22,10 @@ static const uint8_t *view_ext_key(struct entry_view *view, const uint8_t *p)
                 view->extra = p;
                 p += view->extra_len;
         }
-        if (view->ext & EXT_ECS) {
-                uint8_t code = *p++;
-                view->ecs.family = network_family(code);
-                view->ecs.source = view->ecs.scope = network_prefix(code);
-                memcpy(view->ecs.addr, p, network_bytes(code));
-                p += network_bytes(code);
+        if (view->ext & EXT_PAGE) {
+                view->page_code = *p;
+                view->page_number = get_be16(p + 1);
+                p += 1 + PAGE_NUMBER;
         }
         return p;
 }
@@ -38,7 +36,7 @@ static const uint8_t *view_ext_answer(struct entry_view *view, const uint8_t *p)
                 uint8_t count = *p++;
                 view->scopes_count = count & SCOPES_MAX;
                 view->scopes = p;
-                p += view->scopes_count;
+                p += (size_t)SCOPE_ITEM * view->scopes_count;
                 if (count & SCOPES_NO_ANSWER) {
                         view->no_answer = true;
                         return NULL;
@@ -75,7 +73,12 @@ void entry_view_init(struct entry_view *view, const uint8_t *entry)
                 p = view_ext_key(view, p);
         view->name = p;
         p = stored_name_skip(p);
-        view->body = view->flags & ENTRY_EXT ? view_ext_answer(view, p) : p;
+        if (view->ext & EXT_PAGE) {
+                view->no_answer = true;
+                view->page = entry + (((size_t)(p - entry) + ENTRY_ALIGN - 1) & ~(size_t)(ENTRY_ALIGN - 1));
+        } else {
+                view->body = view->flags & ENTRY_EXT ? view_ext_answer(view, p) : p;
+        }
 }
 
 size_t entry_view_qname(const struct entry_view *view, uint8_t name[255])

@@ -8,18 +8,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "wire/ecs.h"
-
 struct entry_view {
         const uint8_t *entry;
         const uint8_t *name;   /* stored name of the question */
         const uint8_t *extra;  /* NULL: none */
-        const uint8_t *scopes; /* network codes; NULL: none */
+        const uint8_t *scopes; /* SCOPE_ITEM bytes each; NULL: none */
+        const uint8_t *page;   /* what follows the name in a page, 4-aligned; NULL: not a page */
         const uint8_t *ede;    /* after the count; NULL: none */
         const uint8_t *body;   /* NULL when there is no answer for everybody */
-        struct wire_ecs ecs;   /* family 0: for everybody; source == scope == prefix */
         uint32_t size;
         uint16_t qtype;
+        uint16_t page_number;
+        uint8_t page_code;
         uint8_t rcode;
         uint8_t flags; /* enum entry_flag */
         uint8_t ext;   /* enum entry_ext */

@@ -187,6 +187,37 @@ static void b19_the_clients_address_selects_what_the_proxy_added(void **state)
         assert_int_equal(look(&kit, ask)->outcome, SARDINE_MISS);
 }
 
+static void b21_a_refresh_is_the_variants_own(void **state)
+{
+        (void)state;
+        kit_close(&kit);
+        kit.options.refresh_percent = 50;
+        kit_open(&kit);
+        assert_int_equal(put_scoped(192, 0, 2, 24, "198.51.100.1"), SARDINE_STORED);
+        assert_int_equal(put_scoped(203, 0, 113, 0, "198.51.100.2"), SARDINE_REPLACED);
+        for (int i = 0; i < 20; i++) {
+                expect_from(192, 0, 2, "198.51.100.1", 24);
+                expect_from(203, 0, 113, "198.51.100.2", 0);
+        }
+        kit_wait(&kit, 200);
+        /* Each variant has a winner of its own, and its token asks with the variant's network. */
+        struct got *got = ask_from(192, 0, 2);
+        assert_int_equal(got->outcome, SARDINE_REFRESH);
+        struct sardine_token token = got->token;
+        assert_int_equal(ask_from(192, 0, 2)->outcome, SARDINE_HIT);
+        assert_int_equal(ask_from(203, 0, 113)->outcome, SARDINE_REFRESH);
+        unsigned reason;
+        struct option other = ecs(203, 0, 113, 24, 24), own = ecs(192, 0, 2, 24, 24);
+        struct reply fresh = REPLY("cdn.example", 1, .records = "cdn.example 300 IN A 198.51.100.9",
+                                   .opt = other.bytes, .opt_len = other.len);
+        assert_int_equal(put_token(&kit, &token, fresh, &reason), SARDINE_REFUSED);
+        assert_int_equal(reason, SARDINE_REFUSED_ECS);
+        fresh.opt = own.bytes;
+        assert_int_equal(put_token(&kit, &token, fresh, NULL), SARDINE_REPLACED);
+        expect_from(192, 0, 2, "198.51.100.9", 24);
+        expect_from(203, 0, 113, "198.51.100.2", 0);
+}
+
 static void b22_a_scoped_negative_stays_in_its_scope(void **state)
 {
         (void)state;
@@ -230,6 +261,138 @@ static void b63_ecs_that_contradicts_the_query_is_refused(void **state)
         assert_int_equal(reason, SARDINE_REFUSED_ECS);
 }
 
+/* Fill networks a.b.c.0/24 with eight different answers; returns how many are hits afterwards, each checked.
+ */
+static unsigned fill_networks(unsigned count)
+{
+        char records[64];
+        for (unsigned i = 0; i < count; i++) {
+                uint8_t a = 10, b = (uint8_t)(i >> 8), c = (uint8_t)i;
+                snprintf(records, sizeof records, "cdn.example 300 IN A 192.0.2.%u", i % 8);
+                struct option o = ecs(a, b, c, 24, 24);
+                assert_int_equal(ask_from(a, b, c)->outcome, SARDINE_MISS);
+                assert_int_equal(
+                    put(&kit, REPLY("cdn.example", 1, .records = records, .opt = o.bytes, .opt_len = o.len),
+                        NULL),
+                    SARDINE_STORED);
+        }
+        unsigned hits = 0;
+        for (unsigned i = 0; i < count; i++) {
+                struct got *got = ask_from(10, (uint8_t)(i >> 8), (uint8_t)i);
+                if (got->outcome != SARDINE_HIT)
+                        continue;
+                hits++;
+                snprintf(records, sizeof records, "192.0.2.%u", i % 8);
+                assert_true(has_text(got, records));
+        }
+        return hits;
+}
+
+static int count_networks(void *ctx, const struct sardine_entry_view *entry)
+{
+        assert_int_equal(entry->ecs_family, ECS_IPV4);
+        assert_int_equal(entry->ecs_prefix, 24);
+        assert_int_equal(entry->ecs_addr[0], 10);
+        ++*(unsigned *)ctx;
+        return 0;
+}
+
+static void b64_thousands_of_networks_grow_page_by_page(void **state)
+{
+        (void)state;
+        enum {
+                MANY = 3000,
+        };
+        assert_int_equal(fill_networks(MANY), MANY);
+        unsigned seen = 0;
+        assert_int_equal(sardine_walk(kit.cache, NULL, count_networks, &seen), MANY);
+        assert_int_equal(seen, MANY);
+        /* Name, key and the eight answers are shared: an answer for a network costs little more than its
+         * prefix. */
+        struct sardine_stats s = kit_stats(&kit);
+        assert_true(s.entries < MANY / 20);
+        assert_true(s.entry_bytes / MANY < 20);
+        /* Answers for everybody come and go in between and nothing is lost. */
+        assert_int_equal(put_scoped(203, 0, 113, 0, "198.51.100.7"), SARDINE_REPLACED);
+        expect_from(203, 0, 113, "198.51.100.7", 0);
+        expect_from(10, 11, 183, "192.0.2.7", 24);
+        /* Refreshed in place, each by itself. */
+        kit_wait(&kit, 200);
+        struct option o = ecs(10, 0, 5, 24, 24), query = ecs(10, 0, 5, 24, 0);
+        struct ask ask = ASK("cdn.example", 1, .rd = true, .options = query.bytes, .options_len = query.len);
+        uint8_t packet[1024];
+        struct sardine_query q = {.sz = sizeof q, .packet = packet};
+        struct sardine_token token;
+        q.len = ask_packet(&ask, packet);
+        assert_int_equal(sardine_token_init(kit.cache, &q, &token), 0);
+        assert_int_equal(put_token(&kit, &token,
+                                   REPLY("cdn.example", 1, .records = "cdn.example 300 IN A 192.0.2.5",
+                                         .opt = o.bytes, .opt_len = o.len),
+                                   NULL),
+                         SARDINE_REFRESHED);
+        kit_wait(&kit, 150);
+        assert_int_equal(first_ttl(ask_from(10, 0, 5)), 150);
+        assert_int_equal(ask_from(10, 0, 13)->outcome, SARDINE_MISS);
+        uint8_t name[255];
+        struct sardine_selector sel = {.sz = sizeof sel, .name = name};
+        sel.name_len = (uint32_t)sardine_name_from_text("cdn.example", name);
+        assert_true(sardine_expunge(kit.cache, &sel) > 0);
+        assert_int_equal(ask_from(10, 0, 5)->outcome, SARDINE_MISS);
+        assert_int_equal(kit_stats(&kit).entries, 0);
+}
+
+static void b64_networks_of_a_name_are_bounded(void **state)
+{
+        (void)state;
+        kit_close(&kit);
+        kit.options.max_networks = 500;
+        kit_open(&kit);
+        unsigned hits = fill_networks(3000);
+        assert_true(hits <= 500 && hits >= 250);
+        /* The last one in is always there. */
+        assert_int_equal(ask_from(10, 2999 >> 8, 2999 & 255)->outcome, SARDINE_HIT);
+        kit_close(&kit);
+        kit.options.max_networks = 0;
+        kit_open(&kit);
+        assert_int_equal(ask_from(10, 0, 0)->outcome, SARDINE_MISS);
+        struct option o = ecs(10, 0, 0, 24, 24);
+        unsigned reason;
+        assert_int_equal(put(&kit,
+                             REPLY("cdn.example", 1, .records = "cdn.example 300 IN A 192.0.2.5",
+                                   .opt = o.bytes, .opt_len = o.len),
+                             &reason),
+                         SARDINE_REFUSED);
+        assert_int_equal(reason, SARDINE_REFUSED_ECS);
+}
+
+static void b64_pages_of_large_answers(void **state)
+{
+        (void)state;
+        /* A kilobyte each and all different: pages are split by size. */
+        kit_close(&kit);
+        kit.options.max_bytes = 64 << 20;
+        kit_open(&kit);
+        char records[4096];
+        for (unsigned round = 0; round < 2; round++)
+                for (unsigned i = 0; i < 200; i++) {
+                        char *p = records;
+                        for (unsigned k = 0; k < 5; k++)
+                                p += sprintf(p, "cdn.example 300 IN TXT \"%0200u %u\"\n", i, k);
+                        struct option q = ecs(10, 0, (uint8_t)i, 24, 0), o = ecs(10, 0, (uint8_t)i, 24, 24);
+                        struct got *got = look(&kit, ASK("cdn.example", DNS_TXT, .options = q.bytes,
+                                                         .options_len = q.len, .transport = SARDINE_TCP));
+                        assert_int_equal(got->outcome, round ? SARDINE_HIT : SARDINE_MISS);
+                        if (round)
+                                assert_int_equal(answers(got), 5);
+                        else
+                                assert_int_equal(put(&kit,
+                                                     REPLY("cdn.example", DNS_TXT, .records = records,
+                                                           .opt = o.bytes, .opt_len = o.len),
+                                                     NULL),
+                                                 SARDINE_STORED);
+                }
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -240,8 +403,12 @@ int main(void)
             T(b20_the_general_answer_first),
             T(b20_families_and_lengths_are_identity),
             T(b19_the_clients_address_selects_what_the_proxy_added),
+            T(b21_a_refresh_is_the_variants_own),
             T(b22_a_scoped_negative_stays_in_its_scope),
             T(b23_source_zero_gets_no_tailored_answer),
+            T(b64_thousands_of_networks_grow_page_by_page),
+            T(b64_networks_of_a_name_are_bounded),
+            T(b64_pages_of_large_answers),
             T(b63_ecs_that_contradicts_the_query_is_refused),
         };
         return cmocka_run_group_tests_name("cache/ecs", tests, NULL, NULL);

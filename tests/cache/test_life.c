@@ -265,6 +265,40 @@ static void b41_failures_never_hide_usable_data(void **state)
                          SARDINE_REPLACED);
 }
 
+static void b42_a_message_lives_as_long_as_its_shortest_rrset(void **state)
+{
+        (void)state;
+        kit_open(&kit);
+        struct sardine_query q = {.sz = sizeof q};
+        struct sardine_token token;
+        uint8_t packet[1024];
+        q.packet = packet;
+        q.len = ask_packet(&a, packet);
+        assert_int_equal(sardine_token_init(kit.cache, &q, &token), 0);
+        assert_int_equal(
+            put_token(&kit, &token,
+                      a_ttl("a.example 300 IN A 192.0.2.1\n-- authority\nexample 50 IN NS ns.example\n"
+                            "-- additional\nns.example 80 IN A 192.0.2.53"),
+                      NULL),
+            SARDINE_STORED);
+        assert_int_equal(look(&kit, a)->answer.ttl, 50);
+        /* Refreshed in part: every RRset shows what it now has, and the shortest decides. */
+        kit_wait(&kit, 20);
+        assert_int_equal(
+            put_token(&kit, &token,
+                      a_ttl("a.example 300 IN A 192.0.2.1\n-- authority\nexample 30 IN NS ns.example\n"
+                            "-- additional\nns.example 60 IN A 192.0.2.53"),
+                      NULL),
+            SARDINE_REPLACED);
+        struct got *got = look(&kit, a);
+        assert_int_equal(got->answer.ttl, 30);
+        assert_int_equal(first_ttl(got), 300);
+        assert_int_equal(ldns_rr_ttl(ldns_rr_list_rr(ldns_pkt_authority(got->pkt), 0)), 30);
+        assert_int_equal(ldns_rr_ttl(ldns_rr_list_rr(ldns_pkt_additional(got->pkt), 0)), 60);
+        kit_wait(&kit, 30);
+        assert_int_equal(outcome(a), SARDINE_MISS);
+}
+
 static void b43_stale_ttl_is_the_smaller_one(void **state)
 {
         (void)state;
@@ -492,6 +526,7 @@ int main(void)
             T(b36_without_ageing_ttls_stay_and_entries_still_expire),
             T(b40_fresh_negative_displaces_stale_positive),
             T(b41_failures_never_hide_usable_data),
+            T(b42_a_message_lives_as_long_as_its_shortest_rrset),
             T(b43_stale_ttl_is_the_smaller_one),
             T(b44_odd_ttls),
             T(b45_do_data_serves_both_and_is_not_lost),

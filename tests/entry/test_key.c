@@ -19,8 +19,6 @@ static void make_entry(const struct entry_key *key, uint8_t entry[1024])
         assert_int_not_equal(entry_encode(key, &response, &params, entry, 1024), 0);
 }
 
-static const uint8_t network[16] = {198, 51, 100, 77, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
-
 /* Keys that differ from each other in one thing each. */
 static size_t make_keys(struct entry_key keys[32])
 {
@@ -46,15 +44,15 @@ static size_t make_keys(struct entry_key keys[32])
         init(&keys[n++], "www.com", DNS_A, true, false, "");
         init(&keys[n++], "www.example.com.example", DNS_A, true, false, "");
         init(&keys[n], "www.example.com", DNS_A, true, false, "");
-        entry_key_set_network(&keys[n++], network_code(ECS_IPV4, 24), network);
+        entry_key_set_page(&keys[n++], network_code(ECS_IPV4, 24), 0);
         init(&keys[n], "www.example.com", DNS_A, true, false, "");
-        entry_key_set_network(&keys[n++], network_code(ECS_IPV4, 23), network);
+        entry_key_set_page(&keys[n++], network_code(ECS_IPV4, 24), 1);
         init(&keys[n], "www.example.com", DNS_A, true, false, "");
-        entry_key_set_network(&keys[n++], network_code(ECS_IPV4, 0), network);
+        entry_key_set_page(&keys[n++], network_code(ECS_IPV4, 0), 0);
         init(&keys[n], "www.example.com", DNS_A, true, false, "");
-        entry_key_set_network(&keys[n++], network_code(ECS_IPV6, 56), network);
+        entry_key_set_page(&keys[n++], network_code(ECS_IPV6, 56), 0);
         init(&keys[n], "www.example.com", DNS_A, true, false, "x");
-        entry_key_set_network(&keys[n++], network_code(ECS_IPV4, 24), network);
+        entry_key_set_page(&keys[n++], network_code(ECS_IPV4, 24), 0);
         return n;
 }
 
@@ -110,19 +108,20 @@ static void b26_case_does_not_matter_but_only_of_letters(void **state)
         assert_memory_not_equal(a.bytes, b.bytes, a.len);
 }
 
-static void the_network_can_be_set_again_and_cleared(void **state)
+static void the_page_can_be_set_again_and_cleared(void **state)
 {
         (void)state;
         struct entry_key plain, key;
         init(&plain, "www.example.com", DNS_A, true, false, "tag");
         key = plain;
-        entry_key_set_network(&key, network_code(ECS_IPV6, 57), network);
-        assert_int_equal(key.len, plain.len + 8);
-        assert_int_equal(key.bytes[key.len - 1], network[7] & 0x80);
-        entry_key_set_network(&key, network_code(ECS_IPV4, 20), network);
-        assert_int_equal(key.len, plain.len + 3);
-        assert_int_equal(key.bytes[key.len - 1], network[2] & 0xf0);
-        entry_key_clear_network(&key);
+        entry_key_set_page(&key, network_code(ECS_IPV6, 57), 0x1234);
+        assert_int_equal(key.len, plain.len + 2);
+        assert_memory_equal(key.bytes + plain.len, "\x12\x34", 2);
+        entry_key_set_page(&key, network_code(ECS_IPV4, 20), 7);
+        assert_int_equal(key.len, plain.len + 2);
+        assert_memory_equal(key.bytes + plain.len, "\0\7", 2);
+        assert_int_equal(key.bytes[KEY_AT_PAGE], 20);
+        entry_key_clear_page(&key);
         assert_int_equal(key.len, plain.len);
         assert_memory_equal(key.bytes, plain.bytes, plain.len);
 }
@@ -133,7 +132,8 @@ static void keys_pass_the_check_and_damaged_ones_do_not(void **state)
         struct entry_key keys[32];
         size_t n = make_keys(keys);
         for (size_t i = 0; i < n; i++) {
-                assert_true(entry_key_check(keys[i].bytes, keys[i].len));
+                bool plain = keys[i].bytes[KEY_AT_PAGE] == KEY_NO_PAGE;
+                assert_int_equal(entry_key_check(keys[i].bytes, keys[i].len), plain);
                 for (size_t len = 0; len < keys[i].len; len++)
                         assert_false(entry_key_check(keys[i].bytes, len));
                 assert_false(entry_key_check(keys[i].bytes, keys[i].len + 1u));
@@ -148,22 +148,6 @@ static void keys_pass_the_check_and_damaged_ones_do_not(void **state)
         init(&key, "www.example.com", DNS_A, true, false, "");
         key.bytes[KEY_AT_NAME] = 0xc0;
         assert_false(entry_key_check(key.bytes, key.len));
-        for (unsigned code = 0; code < 256; code++) {
-                init(&key, "www.example.com", DNS_A, true, false, "");
-                bool good = code <= 32 || (code >= 64 && code <= 64 + 128);
-                size_t at = key.len;
-                memset(key.bytes + at, 0, 32);
-                key.bytes[KEY_AT_ECS] = (uint8_t)code;
-                if (code == KEY_NO_ECS)
-                        continue;
-                assert_int_equal(entry_key_check(key.bytes, at + network_bytes((uint8_t)code)), good);
-                /* A bit beyond the prefix. */
-                unsigned prefix = network_prefix((uint8_t)code);
-                if (prefix % 8 != 0) {
-                        key.bytes[at + prefix / 8] = 1;
-                        assert_false(entry_key_check(key.bytes, at + network_bytes((uint8_t)code)));
-                }
-        }
 }
 
 static void the_longest_key_fits(void **state)
@@ -176,9 +160,9 @@ static void the_longest_key_fits(void **state)
         uint8_t extra[255];
         memset(extra, 'e', sizeof extra);
         entry_key_init(&key, name, 255, 65535, true, true, extra, 255);
-        entry_key_set_network(&key, network_code(ECS_IPV6, 128), network);
-        assert_int_equal(key.len, KEY_MAX);
         assert_true(entry_key_check(key.bytes, key.len));
+        entry_key_set_page(&key, network_code(ECS_IPV6, 128), 65535);
+        assert_int_equal(key.len, KEY_MAX);
         _Alignas(4) uint8_t entry[1024];
         make_entry(&key, entry);
         assert_true(entry_key_match(&key, entry));
@@ -192,7 +176,7 @@ int main(void)
             cmocka_unit_test(b01_every_part_of_the_key_is_compared),
             cmocka_unit_test(b02_the_hash_depends_on_every_part_and_on_the_secret),
             cmocka_unit_test(b26_case_does_not_matter_but_only_of_letters),
-            cmocka_unit_test(the_network_can_be_set_again_and_cleared),
+            cmocka_unit_test(the_page_can_be_set_again_and_cleared),
             cmocka_unit_test(keys_pass_the_check_and_damaged_ones_do_not),
             cmocka_unit_test(the_longest_key_fits),
         };

@@ -100,8 +100,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct entry_key key;
         entry_key_init(&key, response.qname, response.qname_len, response.qtype, true, choice & CHOICE_CD,
                        (const uint8_t *)"\3tag", other & 0x40 ? 4 : 0);
-        if (other & 0x20)
-                entry_key_set_network(&key, network_code(ECS_IPV4, 24), (const uint8_t *)"0123456789abcdef");
         MUST(entry_key_check(key.bytes, key.len));
         struct encode_params encode = {
             .expiry = NOW + life,

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT
+ * ENTRY_LAYOUT: see networks.h. */
+#include "networks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "entry/encode.h"
+#include "entry/header.h"
+#include "entry/render.h"
+#include "wire/bytes.h"
+#include "wire/dns.h"
+#include "wire/response.h"
+
+enum {
+        /* A page with more networks, or of more bytes, is a reason to make another page. */
+        PAGE_TARGET = 64,
+        PAGE_TARGET_BYTES = 8192,
+        /* What a page may grow to before that has helped: the page that is split is another one at first. */
+        PAGE_MOST = 192,
+        /* With all pages made, each has at least so much room: chance spreads networks unevenly. */
+        PAGE_LEAST = 96,
+};
+
+static uint16_t page_of(uint64_t hash, uint16_t pages)
+{
+        uint32_t span = 1;
+        while (span < pages)
+                span <<= 1;
+        uint32_t number = (uint32_t)hash & (span - 1);
+        return (uint16_t)(number < pages ? number : number & (span / 2 - 1));
+}
+
+static uint64_t network_hash(const sardine_cache *cache, const struct network *network)
+{
+        return entry_network_hash(network->code, network->addr, cache->secret, sizeof cache->secret);
+}
+
+uint64_t networks_mark(const sardine_cache *cache, uint64_t base_hash, const struct network *network)
+{
+        return base_hash ^ network_hash(cache, network);
+}
+
+const uint8_t *networks_page(sardine_cache *cache, struct entry_key *key, const struct network *network,
+                             uint16_t pages, bool touch, uint32_t *popularity)
+{
+        entry_key_set_page(key, network->code, page_of(network_hash(cache, network), pages));
+        const uint8_t *page =
+            store_find(cache->store, cache_hash(cache, key), entry_key_match, key, touch, popularity);
+        entry_key_clear_page(key);
+        return page;
+}
+
+/* One insert, under the store's lock. */
+struct put {
+        sardine_cache *cache;
+        const struct entry_key *base; /* the question's key */
+        const struct network *network;
+        uint32_t now;
+        uint16_t pages; /* of the network's prefix length; 0: none is known */
+        struct page_item items[PAGE_NETWORKS_MAX];
+        unsigned count;
+        size_t size; /* of the page last written */
+        _Alignas(ENTRY_ALIGN) uint8_t built[ENTRY_MAX];
+};
+
+static const uint8_t *find_page(struct put *put, uint16_t number, struct entry_key *key, uint64_t *hash)
+{
+        *key = *put->base;
+        entry_key_set_page(key, put->network->code, number);
+        *hash = cache_hash(put->cache, key);
+        return store_find_locked(put->cache->store, *hash, entry_key_match, key);
+}
+
+/* The page's networks that are still wanted, but for the one at `without`, behind those collected already. */
+static void collect(struct put *put, const struct page_view *page, int without)
+{
+        for (unsigned i = 0; i < page->count && put->count < PAGE_NETWORKS_MAX; i++) {
+                struct page_item *item = &put->items[put->count];
+                page_item(page, i, item);
+                if ((int)i != without &&
+                    (uint64_t)item->life.expiry + put->cache->options.stale_window > put->now)
+                        put->count++;
+        }
+}
+
+/* Drop the one that would go first anyway; the last item, just inserted, stays. */
+static void drop_least(struct put *put)
+{
+        unsigned least = 0;
+        for (unsigned i = 1; i + 1 < put->count; i++)
+                if (put->items[i].life.expiry < put->items[least].life.expiry)
+                        least = i;
+        memmove(&put->items[least], &put->items[least + 1], (put->count - least - 1) * sizeof *put->items);
+        put->count--;
+}
+
+/* Write items [first, first + count) as the page of `key`. 0, or the reason why it is not possible. */
+static unsigned write_page(struct put *put, const struct entry_key *key, uint64_t hash, unsigned first,
+                           unsigned count)
+{
+        struct store *store = put->cache->store;
+        uint32_t room = store_max_entry(store);
+        put->size =
+            page_build(key, put->items + first, count, put->built, room < ENTRY_MAX ? room : ENTRY_MAX);
+        if (put->size == 0)
+                return SARDINE_REFUSED_TOO_LARGE;
+        return store_put_locked(store, hash, entry_key_match, key, put->built, put->now) < 0
+                   ? SARDINE_REFUSED_NO_MEMORY
+                   : 0;
+}
+
+/* How many pages there may be: a power of two, for only then are networks spread over them evenly. */
+static unsigned pages_most(const struct put *put)
+{
+        unsigned most = 1;
+        while (most < 32768 && most * 2 * PAGE_LEAST <= put->cache->options.max_networks)
+                most *= 2;
+        return most;
+}
+
+/* How many networks a page may have. With all pages made, together as many as the operator wants. */
+static unsigned page_most(const struct put *put)
+{
+        unsigned pages = pages_most(put), full = put->cache->options.max_networks / pages;
+        return put->pages < pages || full > PAGE_MOST ? PAGE_MOST : full;
+}
+
+static uint16_t scope_pages(const struct entry_view *base, uint8_t code)
+{
+        for (uint8_t i = 0; i < base->scopes_count; i++)
+                if (base->scopes[SCOPE_ITEM * i] == code)
+                        return get_be16(base->scopes + SCOPE_ITEM * i + 1);
+        return 0;
+}
+
+/* The base entry's list with `code` set to `pages`, longest prefix first. false: it is full. */
+static bool scopes_with(const struct entry_view *base, uint8_t code, uint16_t pages,
+                        struct entry_scope list[SCOPES_MAX], uint8_t *count)
+{
+        const struct entry_scope mine = {code, pages};
+        uint8_t n = 0;
+        bool placed = false;
+        for (uint8_t i = 0; base && i < base->scopes_count; i++) {
+                const uint8_t *item = base->scopes + SCOPE_ITEM * i;
+                if (!placed && network_prefix(code) >= network_prefix(item[0])) {
+                        list[n++] = mine;
+                        placed = true;
+                }
+                if (item[0] == code)
+                        continue;
+                if (n == SCOPES_MAX)
+                        return false;
+                list[n++] = (struct entry_scope){item[0], get_be16(item + 1)};
+        }
+        if (!placed) {
+                if (n == SCOPES_MAX)
+                        return false;
+                list[n++] = mine;
+        }
+        *count = n;
+        return true;
+}
+
+/* What writing the base entry again needs; too much for a stack. */
+struct again {
+        struct wire_rr rrs[WIRE_RRS_MAX];
+        uint8_t packet[DNS_MAX_MESSAGE];
+        _Alignas(ENTRY_ALIGN) uint8_t entry[ENTRY_MAX];
+};
+
+/* The answer for everybody, written again with another list of scopes: rendered for a client that sees all of
+ * it, and encoded once more. Rare: once for each page that a question gets. */
+static unsigned encode_again(const struct put *put, const struct entry_view *base,
+                             const struct encode_params *params, struct again *again)
+{
+        uint8_t name[255];
+        size_t name_len = entry_view_qname(base, name);
+        /* Letters in both cases: what was spelled out in lower case is spelled out again, and stays so. */
+        for (size_t i = 0; i < name_len; i += 2)
+                if (name[i] >= 'a' && name[i] <= 'z')
+                        name[i] = (uint8_t)(name[i] - 0x20);
+        uint8_t question[DNS_HEADER + 255 + 4] = {0};
+        put_be16(question + 4, 1);
+        memcpy(question + DNS_HEADER, name, name_len);
+        put_be16(question + DNS_HEADER + name_len, base->qtype);
+        put_be16(question + DNS_HEADER + name_len + 2, DNS_IN);
+        const struct wire_query query = {
+            .packet = question,
+            .qname = question + DNS_HEADER,
+            .qname_len = (uint8_t)name_len,
+            .qtype = base->qtype,
+            .qclass = DNS_IN,
+            .ad = true,
+            .dnssec_ok = true,
+            .edns = true,
+        };
+        const struct render_params render = {
+            .query = &query,
+            .now = put->now,
+            .limit = DNS_MAX_MESSAGE,
+            .udp_payload_size = DNS_MIN_UDP,
+            .add_ede = -1,
+        };
+        struct render_result rendered;
+        struct wire_response response;
+        if (!entry_render(base->entry, &render, again->packet, sizeof again->packet, &rendered) ||
+            wire_response_parse(again->packet, rendered.len, again->rrs, WIRE_RRS_MAX, &response) ||
+            !entry_encode(put->base, &response, params, again->entry, sizeof again->entry))
+                return SARDINE_REFUSED_TOO_LARGE;
+        return 0;
+}
+
+/* Make the base entry say how many pages there are. It lives as long as the page that was just written. */
+static unsigned announce(struct put *put, uint16_t pages, uint32_t expiry)
+{
+        struct store *store = put->cache->store;
+        uint64_t hash = cache_hash(put->cache, put->base);
+        const uint8_t *present = store_find_locked(store, hash, entry_key_match, put->base);
+        struct entry_view base;
+        bool answers = false;
+        if (present) {
+                entry_view_init(&base, present);
+                answers = !base.no_answer && entry_expiry(present) > put->now;
+                if (entry_expiry(present) > expiry)
+                        expiry = entry_expiry(present);
+                if (scope_pages(&base, put->network->code) == pages) {
+                        if (!answers && expiry != entry_expiry(present))
+                                store_refresh_locked(store, present, expiry, life_encode(expiry - put->now));
+                        return 0;
+                }
+        }
+        struct entry_scope list[SCOPES_MAX];
+        struct encode_params params = {.expiry = expiry, .life = expiry - put->now, .scopes = list};
+        if (!scopes_with(present ? &base : NULL, put->network->code, pages, list, &params.scopes_count))
+                return SARDINE_REFUSED_TOO_LARGE;
+        unsigned reason = 0;
+        struct again *again = NULL;
+        const uint8_t *entry = put->built;
+        if (answers) {
+                params.expiry = entry_expiry(present);
+                params.life = params.expiry - put->now;
+                params.dnssec_ok = base.flags & ENTRY_DO;
+                params.ageless = base.ext & EXT_AGELESS;
+                params.truncated = base.ext & EXT_TRUNCATED;
+                again = aligned_alloc(_Alignof(struct again), sizeof *again);
+                reason = again ? encode_again(put, &base, &params, again) : SARDINE_REFUSED_NO_MEMORY;
+                entry = again ? again->entry : NULL;
+        } else if (!entry_encode_scopes(put->base, &params, put->built, sizeof put->built)) {
+                reason = SARDINE_REFUSED_TOO_LARGE;
+        }
+        if (!reason && store_put_locked(store, hash, entry_key_match, put->base, entry, put->now) < 0)
+                reason = SARDINE_REFUSED_NO_MEMORY;
+        free(again);
+        return reason;
+}
+
+/* One page more: the networks that belong there leave their old page. First the new page is written, then it
+ * is announced, then the old one is written without them: a reader finds them all the time. */
+static unsigned split(struct put *put)
+{
+        uint16_t number = put->pages, span = 1;
+        while (span * 2u <= number)
+                span = (uint16_t)(span * 2);
+        struct entry_key from_key, to_key;
+        uint64_t from_hash, to_hash;
+        const uint8_t *from = find_page(put, (uint16_t)(number - span), &from_key, &from_hash);
+        put->count = 0;
+        if (from) {
+                struct page_view page;
+                page_view_init(&page, from);
+                collect(put, &page, -1);
+        }
+        unsigned moved = 0; /* these are sorted to the front */
+        for (unsigned i = 0; i < put->count; i++) {
+                struct network network = {.code = put->network->code};
+                memcpy(network.addr, put->items[i].network, sizeof network.addr);
+                if (page_of(network_hash(put->cache, &network), (uint16_t)(number + 1)) != number)
+                        continue;
+                struct page_item item = put->items[moved];
+                put->items[moved++] = put->items[i];
+                put->items[i] = item;
+        }
+        find_page(put, number, &to_key, &to_hash);
+        /* Items point into the old page: what a put moves or reuses is only safe to read before it. Both
+         * pages are therefore built from a copy. */
+        uint8_t *copy = from ? aligned_alloc(ENTRY_ALIGN, entry_size(from)) : NULL;
+        if (from && !copy)
+                return SARDINE_REFUSED_NO_MEMORY;
+        for (unsigned i = 0; i < put->count; i++)
+                put->items[i].answer = copy + (put->items[i].answer - from);
+        if (copy)
+                memcpy(copy, from, entry_size(from));
+        unsigned reason = moved ? write_page(put, &to_key, to_hash, 0, moved) : 0;
+        uint32_t expiry = moved ? entry_expiry(put->built) : put->now + 1;
+        if (!reason)
+                reason = announce(put, (uint16_t)(number + 1), expiry);
+        if (!reason && moved && moved < put->count)
+                reason = write_page(put, &from_key, from_hash, moved, put->count - moved);
+        else if (!reason && moved)
+                store_remove_locked(put->cache->store, from_hash, entry_key_match, &from_key);
+        free(copy);
+        return reason;
+}
+
+static int put_answer(struct put *put, const uint8_t *answer, networks_allow allow, const void *ctx)
+{
+        struct store *store = put->cache->store;
+        uint64_t hash = cache_hash(put->cache, put->base);
+        const uint8_t *present = store_find_locked(store, hash, entry_key_match, put->base);
+        if (present) {
+                struct entry_view base;
+                entry_view_init(&base, present);
+                put->pages = scope_pages(&base, put->network->code);
+        }
+        if (put->pages == 0)
+                put->pages = 1;
+        struct entry_key key;
+        const uint8_t *old =
+            find_page(put, page_of(network_hash(put->cache, put->network), put->pages), &key, &hash);
+        int at = -1;
+        if (old) {
+                struct page_view page;
+                page_view_init(&page, old);
+                at = page_find(&page, put->network->addr);
+                if (at >= 0) {
+                        struct entry_life was = page_life(&page, (unsigned)at), is = entry_life(answer);
+                        const uint8_t *there = page_answer(&page, (unsigned)at);
+                        unsigned reason = allow(ctx, there, &was);
+                        if (reason)
+                                return -(int)reason;
+                        if (entry_same_answer(there, answer)) {
+                                page_set_life(&page, (unsigned)at, is);
+                                if (is.expiry > entry_expiry(old))
+                                        store_refresh_locked(store, old, is.expiry, is.code);
+                                unsigned lost = announce(put, put->pages, is.expiry);
+                                return lost ? -(int)lost : SARDINE_REFRESHED;
+                        }
+                }
+                collect(put, &page, at);
+        }
+        unsigned most = page_most(put);
+        if (most == 0)
+                return -SARDINE_REFUSED_ECS;
+        struct page_item *mine = &put->items[put->count < PAGE_NETWORKS_MAX ? put->count++ : put->count - 1];
+        memcpy(mine->network, put->network->addr, sizeof mine->network);
+        mine->life = entry_life(answer);
+        mine->answer = answer;
+        while (put->count > most)
+                drop_least(put);
+        unsigned reason;
+        while ((reason = write_page(put, &key, hash, 0, put->count)) == SARDINE_REFUSED_TOO_LARGE &&
+               put->count > 1)
+                drop_least(put);
+        bool crowded = put->count > PAGE_TARGET || (put->size > PAGE_TARGET_BYTES && put->count > 1);
+        if (!reason)
+                reason = announce(put, put->pages, entry_expiry(put->built));
+        if (!reason && crowded && put->pages < pages_most(put))
+                reason = split(put);
+        if (reason)
+                return -(int)reason;
+        return at >= 0 ? SARDINE_REPLACED : SARDINE_STORED;
+}
+
+int networks_put(sardine_cache *cache, const struct entry_key *key, const struct network *network,
+                 const uint8_t *answer, uint32_t now, networks_allow allow, const void *ctx)
+{
+        struct put *put = aligned_alloc(_Alignof(struct put), sizeof *put);
+        if (!put)
+                return -SARDINE_REFUSED_NO_MEMORY;
+        put->cache = cache;
+        put->base = key;
+        put->network = network;
+        put->now = now;
+        put->pages = 0;
+        put->count = 0;
+        int outcome = put_answer(put, answer, allow, ctx);
+        free(put);
+        return outcome;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ * Groups G and H of the behaviours: what goes when it is full, and that the limits hold. */
+#include "kit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "wire/bytes.h"
+#include "wire/dns.h"
+
+static struct kit kit;
+
+static int setup(void **state)
+{
+        (void)state;
+        kit_init(&kit);
+        return 0;
+}
+
+static int teardown(void **state)
+{
+        (void)state;
+        kit_close(&kit);
+        return 0;
+}
+
+static void check_limits(void)
+{
+        struct sardine_stats s = kit_stats(&kit);
+        assert_true(s.bytes <= s.max_bytes);
+        assert_true(s.max_entries == 0 || s.entries <= s.max_entries);
+}
+
+/* A response of about `size` bytes for ni.example TXT, by hand: ldns would take most of the time. */
+static int ask_and_put(unsigned i, size_t size, uint32_t ttl)
+{
+        static uint8_t packet[65535];
+        char name[32];
+        snprintf(name, sizeof name, "n%u.example", i);
+        struct ask ask = ASK(name, DNS_TXT, .transport = SARDINE_TCP);
+        int outcome = look(&kit, ask)->outcome;
+        if (outcome != SARDINE_MISS)
+                return outcome;
+        size_t at = ask_packet(&ask, packet);
+        unsigned records = 0;
+        packet[2] |= DNS_QR;
+        do {
+                memcpy(packet + at, "\xc0\x0c\0\x10\0\1", 6);
+                put_be32(packet + at + 6, ttl);
+                put_be16(packet + at + 10, 200);
+                packet[at + 12] = 199;
+                memset(packet + at + 13, 'a' + (int)(i % 26), 199);
+                put_be32(packet + at + 13, records);
+                at += 212;
+                records++;
+        } while (at + 212 <= size);
+        put_be16(packet + 6, (uint16_t)records);
+        assert_int_not_equal(put_packet(&kit, packet, at, NULL), SARDINE_REFUSED);
+        return SARDINE_MISS;
+}
+
+static void b73_nearly_all_of_the_capacity_is_usable(void **state)
+{
+        (void)state;
+        static const unsigned capacities[] = {20, 100, 2000};
+        for (size_t c = 0; c < 3; c++) {
+                kit.options.max_entries = capacities[c];
+                kit_open(&kit);
+                unsigned usable = capacities[c] * 95 / 100;
+                for (unsigned i = 0; i < usable; i++)
+                        assert_int_equal(ask_and_put(i, 0, 3600), SARDINE_MISS);
+                assert_int_equal(kit_stats(&kit).evicted, 0);
+                for (unsigned i = 0; i < usable; i++)
+                        assert_int_equal(ask_and_put(i, 0, 3600), SARDINE_HIT);
+                kit_close(&kit);
+        }
+        kit_open(&kit);
+}
+
+static void b67_a_hot_name_is_renewed_and_stays(void **state)
+{
+        (void)state;
+        kit.options.max_entries = 1000;
+        kit_open(&kit);
+        for (unsigned i = 0; i < 1200; i++)
+                ask_and_put(i, 0, 3600);
+        unsigned misses = 0, cold = 2000;
+        for (unsigned second = 0; second < 60; second++) {
+                for (unsigned n = 0; n < 20; n++)
+                        misses += ask_and_put(9999, 0, 2) == SARDINE_MISS;
+                for (unsigned n = 0; n < 50; n++)
+                        ask_and_put(cold++, 0, 3600);
+                kit_wait(&kit, 1);
+        }
+        assert_true(misses <= 30);
+        check_limits();
+}
+
+static void b68_limits_hold_in_every_order(void **state)
+{
+        (void)state;
+        kit.options.max_entries = 500;
+        kit.options.max_bytes = 1 << 20;
+        kit.options.segment_size = 4096;
+        kit_open(&kit);
+        for (unsigned i = 0; i < 500; i++) {
+                ask_and_put(i, 0, 3600);
+                check_limits();
+        }
+        for (unsigned round = 0; round < 3; round++)
+                for (unsigned i = 500; i-- > 0;)
+                        ask_and_put(i, 0, 3600);
+        for (unsigned i = 1000; i < 6000; i++) { /* asked once, ten times the capacity */
+                ask_and_put(i, i % 7 ? 0 : 2000, 1 + i % 5);
+                check_limits();
+                if (i % 100 == 0)
+                        kit_wait(&kit, 1);
+        }
+}
+
+static void b72_the_budget_in_bytes_holds(void **state)
+{
+        (void)state;
+        static const size_t sizes[] = {60, 1200, 16384, 60000};
+        kit.options.max_entries = 0;
+        kit.options.max_bytes = 8 << 20;
+        kit_open(&kit);
+        uint64_t least = kit_stats(&kit).bytes;
+        for (size_t s = 0; s < 4; s++)
+                for (unsigned i = 0; i < 24 * (1u << 20) / (sizes[s] + 300); i++) {
+                        ask_and_put(100000 * (unsigned)s + i, sizes[s], 3600);
+                        if (i % 16 == 0)
+                                check_limits();
+                }
+        struct sardine_stats full = kit_stats(&kit);
+        assert_true(full.evicted > 0);
+        assert_true(full.entry_bytes > full.max_bytes / 2);
+        assert_int_equal(sardine_expunge(kit.cache, NULL), full.entries);
+        struct sardine_stats empty = kit_stats(&kit);
+        assert_int_equal(empty.entries, 0);
+        assert_true(empty.bytes <= least + (full.bytes - least) / 10);
+        assert_int_equal(ask_and_put(1, 60000, 60), SARDINE_MISS);
+        assert_int_equal(ask_and_put(1, 60000, 60), SARDINE_HIT);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+        const struct CMUnitTest tests[] = {
+            T(b73_nearly_all_of_the_capacity_is_usable),
+            T(b67_a_hot_name_is_renewed_and_stays),
+            T(b68_limits_hold_in_every_order),
+            T(b72_the_budget_in_bytes_holds),
+        };
+        return cmocka_run_group_tests_name("cache/limits", tests, NULL, NULL);
+}

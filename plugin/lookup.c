@@ -16,6 +16,9 @@
 enum {
         /* Somebody who was asked to refresh and did not come back is given up after so many seconds. */
         REFRESH_PATIENCE = 10,
+        /* Lookups of a batch that are under way side by side: about as many cache misses as a core has room
+           for. */
+        BATCH = 16,
         /* Padding of replies to clients that pad their queries on encrypted transports (RFC 8467 s4.1). */
         PAD_BLOCK = 468,
         EDE_STALE = 3,           /* RFC 8914 s4.4 */
@@ -367,22 +370,72 @@ static int begin(struct lookup *l, sardine_cache *cache, const struct sardine_qu
         return 0;
 }
 
+static void count(const struct lookup *l, int outcome, unsigned reason)
+{
+        if (!l->touch)
+                return;
+        counters_add(&l->cache->counters, outcome == SARDINE_BYPASS ? COUNT_BYPASS : counter_of(l, outcome));
+        if (outcome == SARDINE_BYPASS)
+                counters_add(&l->cache->counters, COUNT_REASON + reason);
+}
+
 int sardine_lookup(sardine_cache *cache, const struct sardine_query *query, struct sardine_answer *a)
 {
         struct lookup l;
         int outcome = begin(&l, cache, query, a);
-        if (outcome == SARDINE_BYPASS && l.touch) {
-                counters_add(&cache->counters, COUNT_BYPASS);
-                counters_add(&cache->counters, COUNT_REASON + a->reason);
-        }
-        if (outcome != 0)
+        if (outcome < 0)
                 return outcome;
-        store_enter(cache->store);
-        outcome = answer(&l, a);
-        store_leave(cache->store);
-        if (l.touch)
-                counters_add(&cache->counters, counter_of(&l, outcome));
+        if (outcome == 0) {
+                store_enter(cache->store);
+                outcome = answer(&l, a);
+                store_leave(cache->store);
+        }
+        count(&l, outcome, a->reason);
         return outcome;
+}
+
+/* The i-th struct of a caller's array, whose elements are as large as the first says. */
+static void *element(const void *array, size_t i)
+{
+        size_t size;
+        memcpy(&size, array, sizeof size);
+        return (void *)((uintptr_t)array + i * size);
+}
+
+static void lookup_group(sardine_cache *cache, size_t n, const struct sardine_query *queries,
+                         struct sardine_answer *answers, int *outcomes)
+{
+        struct lookup l[BATCH];
+        store_enter(cache->store);
+        for (size_t i = 0; i < n; i++) {
+                outcomes[i] = begin(&l[i], cache, element(queries, i), element(answers, i));
+                if (outcomes[i] == 0)
+                        store_prefetch_bucket(cache->store, l[i].base_hash);
+        }
+        for (size_t i = 0; i < n; i++)
+                if (outcomes[i] == 0)
+                        store_prefetch_entry(cache->store, l[i].base_hash);
+        for (size_t i = 0; i < n; i++) {
+                struct sardine_answer *a = element(answers, i);
+                bool bad = outcomes[i] < 0;
+                if (outcomes[i] == 0)
+                        outcomes[i] = answer(&l[i], a);
+                if (!bad)
+                        count(&l[i], outcomes[i], a->reason);
+        }
+        store_leave(cache->store);
+}
+
+int sardine_lookup_batch(sardine_cache *cache, size_t n, const struct sardine_query *queries,
+                         struct sardine_answer *answers, int *outcomes)
+{
+        if (!cache || (n && (!queries || !answers || !outcomes || queries->sz < sizeof *queries ||
+                             answers->sz < sizeof *answers)))
+                return -EINVAL;
+        for (size_t done = 0; done < n; done += BATCH)
+                lookup_group(cache, n - done < BATCH ? n - done : BATCH, element(queries, done),
+                             element(answers, done), outcomes + done);
+        return 0;
 }
 
 int sardine_failed(sardine_cache *cache, const struct sardine_query *query, struct sardine_answer *a)

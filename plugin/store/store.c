@@ -196,6 +196,41 @@ const uint8_t *store_find(struct store *store, uint64_t hash, store_match match,
         return found.entry;
 }
 
+/* The two buckets of a hash. */
+static inline void choices(const struct store *store, uint32_t hash, struct bucket *bucket[2])
+{
+        uint64_t size = index_size(&store->index);
+        bucket[0] = &store->index.buckets[index_address(hash, size)];
+        bucket[1] = &store->index.buckets[index_address(index_mix(hash), size)];
+}
+
+void store_prefetch_bucket(struct store *store, uint64_t hash)
+{
+        struct bucket *bucket[2];
+        choices(store, store_fold(store, hash), bucket);
+        __builtin_prefetch(bucket[0]);
+        __builtin_prefetch(bucket[1]);
+}
+
+void store_prefetch_entry(struct store *store, uint64_t hash)
+{
+        enum {
+                LINE = 64,
+        };
+        struct bucket *bucket[2];
+        uint32_t folded = store_fold(store, hash);
+        choices(store, folded, bucket);
+        for (unsigned b = 0; b < 2; b++)
+                for (unsigned i = 0; i < SLOTS; i++) {
+                        uint64_t value = slot_get(&bucket[b]->slot[i]);
+                        if (!slot_is(value, folded))
+                                continue;
+                        const uint8_t *entry = log_at(&store->log, slot_location(value));
+                        __builtin_prefetch(entry);
+                        __builtin_prefetch(entry + LINE);
+                }
+}
+
 void store_lock(struct store *store)
 {
         pthread_mutex_lock(&store->lock);

@@ -88,6 +88,60 @@ static void b74_counters_add_up(void **state)
         assert_int_equal(s.reasons[SARDINE_REFUSED_RCODE], 1);
 }
 
+static void b74_a_batch_is_many_lookups(void **state)
+{
+        (void)state;
+        enum {
+                MANY = 100,
+        };
+        static uint8_t packets[MANY][1024], bufs[MANY][512];
+        static struct sardine_query queries[MANY];
+        static struct sardine_answer answers[MANY];
+        static struct sardine_token tokens[MANY];
+        int outcomes[MANY];
+        kit_open(&kit);
+        char name[32], address[32];
+        for (unsigned i = 0; i < MANY; i += 2) {
+                snprintf(name, sizeof name, "n%u.example", i);
+                snprintf(address, sizeof address, "n%u.example 60 IN A 192.0.2.%u", i, i);
+                fill(&kit, ASK(name, 1), REPLY(name, 1, .records = address));
+        }
+        struct sardine_stats before = kit_stats(&kit);
+        for (unsigned i = 0; i < MANY; i++) {
+                snprintf(name, sizeof name, "N%u.Example", i);
+                struct ask ask = ASK(name, 1);
+                queries[i] = (struct sardine_query){.sz = sizeof queries[i], .packet = packets[i]};
+                queries[i].len = ask_packet(&ask, packets[i]);
+                if (i % 10 == 9)
+                        queries[i].flags = SARDINE_SKIP;
+                answers[i] = (struct sardine_answer){
+                    .sz = sizeof answers[i], .buf = bufs[i], .cap = sizeof bufs[i], .token = &tokens[i]};
+        }
+        answers[50].buf = NULL; /* one bad element harms nobody else */
+        assert_int_equal(sardine_lookup_batch(kit.cache, MANY, queries, answers, outcomes), 0);
+        for (unsigned i = 0; i < MANY; i++) {
+                int expected = i == 50       ? -EINVAL
+                               : i % 10 == 9 ? SARDINE_BYPASS
+                               : i % 2 == 0  ? SARDINE_HIT
+                                             : SARDINE_MISS;
+                assert_int_equal(outcomes[i], expected);
+                if (expected == SARDINE_HIT) {
+                        assert_memory_equal(bufs[i], packets[i], 2);
+                        assert_memory_equal(bufs[i] + 12, packets[i] + 12, queries[i].len - 12);
+                        assert_int_equal(bufs[i][answers[i].len - 1], i);
+                }
+                if (expected == SARDINE_MISS)
+                        assert_true(tokens[i].len > 0);
+        }
+        struct sardine_stats after = kit_stats(&kit);
+        assert_int_equal(after.hits - before.hits, 49);
+        assert_int_equal(after.misses - before.misses, 40);
+        assert_int_equal(after.bypass - before.bypass, 10);
+        assert_int_equal(sardine_lookup_batch(kit.cache, 0, NULL, NULL, NULL), 0);
+        assert_int_equal(sardine_lookup_batch(kit.cache, 1, NULL, answers, outcomes), -EINVAL);
+        assert_int_equal(sardine_lookup_batch(NULL, 1, queries, answers, outcomes), -EINVAL);
+}
+
 static void b75_the_host_hears_what_it_sent(void **state)
 {
         (void)state;
@@ -256,6 +310,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
             T(b66_a_full_cache_takes_new_answers),
             T(b74_counters_add_up),
+            T(b74_a_batch_is_many_lookups),
             T(b75_the_host_hears_what_it_sent),
             T(b76_walk_with_filters),
             T(b77_expunge_takes_every_variant_and_nothing_else),

@@ -75,6 +75,11 @@ static enum chain follow_chain(struct reader *reader)
                 return CHAIN_NONE;
         if (response->qtype == DNS_ANY)
                 return CHAIN_DATA;
+        /* The common case needs no name: data for the very question, pointed at. */
+        const struct wire_rr *first = &response->rrs[0];
+        if (first->type == response->qtype &&
+            get_be16(response->packet + first->owner) == (0xc000 | DNS_HEADER))
+                return CHAIN_DATA;
 
         struct wire_name name, owner, target;
         if (!read_name(reader, DNS_HEADER, &name))

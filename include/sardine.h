@@ -276,9 +276,10 @@ struct sardine_entry_view {
         uint32_t ecs_family; /* 0: for every client; 1: IPv4; 2: IPv6 */
         uint32_t ecs_prefix;
         uint8_t ecs_addr[16];
+        const void *entry; /* for sardine_entry_message() */
 };
 
-/* Return 0 to go on, anything else to stop. Must not call the cache. */
+/* Return 0 to go on, anything else to stop. Must not call the cache, but for sardine_entry_message(). */
 typedef int (*sardine_walk_fn)(void *ctx, const struct sardine_entry_view *entry);
 
 /* Counters since creation, but for the gauges. lookups == hits + stale + refresh + misses + bypass +
@@ -376,6 +377,11 @@ int64_t sardine_purge_expired(sardine_cache *cache, uint64_t n);
  * that is there during the whole walk is seen at least once. Returns the number of calls. */
 int64_t sardine_walk(sardine_cache *cache, const struct sardine_selector *selector, sardine_walk_fn fn,
                      void *ctx);
+
+/* In the callback of a walk: write the entry as the response that a client with EDNS and DO would get over a
+ * stream, with id 0 and the question in lower case. Returns its length, -EMSGSIZE, or -EINVAL. */
+int sardine_entry_message(sardine_cache *cache, const struct sardine_entry_view *entry, uint8_t *buf,
+                          size_t cap);
 
 /* Write the counters. `stats->sz` must be set. Returns 0 or -EINVAL. */
 int sardine_stats_get(sardine_cache *cache, struct sardine_stats *stats);

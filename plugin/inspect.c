@@ -7,7 +7,9 @@
 
 #include "entry/header.h"
 #include "entry/page.h"
+#include "entry/render.h"
 #include "entry/view.h"
+#include "wire/bytes.h"
 #include "wire/dns.h"
 #include "wire/name.h"
 
@@ -104,6 +106,7 @@ static enum store_visit show(struct walk *w, struct sardine_entry_view *shown, c
         shown->life = life_decode(life.code);
         shown->bytes = view.size;
         shown->dnssec_ok = view.flags & ENTRY_DO ? 1 : 0;
+        shown->entry = answer;
         w->calls++;
         return w->fn(w->ctx, shown) ? STORE_STOP : STORE_GO_ON;
 }
@@ -154,6 +157,46 @@ int64_t sardine_walk(sardine_cache *cache, const struct sardine_selector *select
                 return err;
         store_walk(cache->store, walk_visit, &w, false, NULL);
         return w.calls;
+}
+
+int sardine_entry_message(sardine_cache *cache, const struct sardine_entry_view *entry, uint8_t *buf,
+                          size_t cap)
+{
+        if (!cache || !entry || !entry->entry || !buf)
+                return -EINVAL;
+        uint8_t question[DNS_HEADER + 255 + 4] = {0};
+        put_be16(question + 4, 1);
+        memcpy(question + DNS_HEADER, entry->qname, entry->qname_len);
+        put_be16(question + DNS_HEADER + entry->qname_len, (uint16_t)entry->qtype);
+        put_be16(question + DNS_HEADER + entry->qname_len + 2, (uint16_t)entry->qclass);
+        question[2] = entry->rd ? DNS_RD : 0;
+        question[3] = entry->cd ? DNS_CD : 0;
+        const struct wire_query query = {
+            .packet = question,
+            .qname = question + DNS_HEADER,
+            .qname_len = (uint8_t)entry->qname_len,
+            .qtype = (uint16_t)entry->qtype,
+            .qclass = (uint16_t)entry->qclass,
+            .udp_size = DNS_MAX_MESSAGE,
+            .rd = entry->rd,
+            .cd = entry->cd,
+            .edns = true,
+            .dnssec_ok = true,
+        };
+        uint32_t now = cache_now(cache);
+        const struct entry_life life = {.expiry = now + entry->ttl - entry->expired,
+                                        .code = life_encode(entry->life)};
+        const struct render_params params = {
+            .query = &query,
+            .now = now,
+            .life = &life,
+            .stale_ttl = cache->options.stale_ttl,
+            .limit = DNS_MAX_MESSAGE,
+            .udp_payload_size = cache->options.udp_payload_size,
+            .add_ede = -1,
+        };
+        struct render_result result;
+        return entry_render(entry->entry, &params, buf, cap, &result) ? (int)result.len : -EMSGSIZE;
 }
 
 /* A page goes as a whole, also when only some of its answers have the rcode: better one fetch too many than

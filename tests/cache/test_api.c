@@ -173,6 +173,58 @@ static int see(void *ctx, const struct sardine_entry_view *e)
         return ++seen->count == seen->stop_after;
 }
 
+struct messages {
+        unsigned count;
+        size_t cap;
+        int short_of_room;
+        uint8_t buf[4096];
+};
+
+static int read_message(void *ctx, const struct sardine_entry_view *entry)
+{
+        struct messages *m = ctx;
+        int len = sardine_entry_message(kit.cache, entry, m->buf, m->cap);
+        if (len < 0) {
+                assert_int_equal(len, -EMSGSIZE);
+                m->short_of_room++;
+                return 0;
+        }
+        ldns_pkt *pkt;
+        assert_int_equal(ldns_wire2pkt(&pkt, m->buf, (size_t)len), LDNS_STATUS_OK);
+        char *text = ldns_pkt2str(pkt);
+        assert_non_null(strstr(text, "a.example.\t60\tIN\tA\t192.0.2.1\n"));
+        assert_non_null(strstr(text, entry->dnssec_ok ? "RRSIG" : "192.0.2.1"));
+        assert_int_equal(ldns_pkt_ancount(pkt), entry->dnssec_ok ? 2 : 1);
+        assert_int_equal(ldns_pkt_rd(pkt), entry->rd);
+        assert_int_equal(ldns_pkt_cd(pkt), entry->cd);
+        assert_true(ldns_pkt_edns(pkt));
+        free(text);
+        ldns_pkt_free(pkt);
+        m->count++;
+        return 0;
+}
+
+static void b76_entries_as_messages(void **state)
+{
+        (void)state;
+        kit_open(&kit);
+        const char *signature =
+            "a.example 60 IN RRSIG A 13 2 60 20991231000000 20200101000000 1 example. YWJj";
+        char records[256];
+        snprintf(records, sizeof records, "A.Example 60 IN A 192.0.2.1\n%s", signature);
+        struct ask with_do = ASK("A.ExAmPlE", 1, .rd = true, .edns = true, .dnssec_ok = true);
+        struct ask with_cd = ASK("a.example", 1, .cd = true);
+        fill(&kit, with_do, REPLY("a.example", 1, .records = records));
+        fill(&kit, with_cd, REPLY("a.example", 1, .records = "a.example 60 IN A 192.0.2.1"));
+        static struct messages m = {.cap = sizeof m.buf};
+        assert_int_equal(sardine_walk(kit.cache, NULL, read_message, &m), 2);
+        assert_int_equal(m.count, 2);
+        m.cap = 20;
+        sardine_walk(kit.cache, NULL, read_message, &m);
+        assert_int_equal(m.short_of_room, 2);
+        assert_int_equal(sardine_entry_message(kit.cache, NULL, m.buf, m.cap), -EINVAL);
+}
+
 static void b76_walk_with_filters(void **state)
 {
         (void)state;
@@ -313,6 +365,7 @@ int main(void)
             T(b74_a_batch_is_many_lookups),
             T(b75_the_host_hears_what_it_sent),
             T(b76_walk_with_filters),
+            T(b76_entries_as_messages),
             T(b77_expunge_takes_every_variant_and_nothing_else),
             T(expunge_down_and_purge_expired),
             T(b88_cache_only),

@@ -284,23 +284,29 @@ function methods:purgeExpired(n)
     return removed(lib.sardine_purge_expired(cache_of(self), limit(n, 'purgeExpired')))
 end
 
--- `name` is text or a DNSName. Returns how many entries were removed, all variants of a name counted.
-function methods:expungeByName(name, qtype, suffix_match)
-    local cache = cache_of(self)
+-- `name` is text or a DNSName. Returns its wire form, and how long that is.
+local function wire_name(name, method)
     if type(name) == 'userdata' then
         name = name:toString()
     end
     if type(name) ~= 'string' then
-        fail('expungeByName: the name must be a string or a DNSName')
-    end
-    if qtype ~= nil and not is_whole(qtype, 65535) then
-        fail('expungeByName: the type must be a number, as in DNSQType')
+        fail('%s: the name must be a string or a DNSName', method)
     end
     local wire = ffi.new('uint8_t[255]')
     local length = lib.sardine_name_from_text(name, wire)
     if length < 0 then
-        fail('expungeByName: "%s" is not a domain name', name)
+        fail('%s: "%s" is not a domain name', method, name)
     end
+    return wire, length
+end
+
+-- Returns how many entries were removed, all variants of a name counted.
+function methods:expungeByName(name, qtype, suffix_match)
+    local cache = cache_of(self)
+    if qtype ~= nil and not is_whole(qtype, 65535) then
+        fail('expungeByName: the type must be a number, as in DNSQType')
+    end
+    local wire, length = wire_name(name, 'expungeByName')
     local selector = ffi.new('struct sardine_selector')
     selector.sz = ffi.sizeof(selector)
     selector.name = wire
@@ -308,6 +314,59 @@ function methods:expungeByName(name, qtype, suffix_match)
     selector.below = suffix_match and 1 or 0
     selector.qtype = qtype or 0
     return removed(lib.sardine_expunge(cache, selector))
+end
+
+function methods:dump(path, raw_response)
+    local cache = cache_of(self)
+    if type(path) ~= 'string' then
+        fail('dump: the first argument must be the name of a new file')
+    end
+    local count = tonumber(lib.sardine_dnsdist_dump(cache, path, raw_response and 1 or 0))
+    if count < 0 then
+        return string.format('Error opening or writing the dump file %s: %s', path, ffi.string(lib.sardine_strerror(count)))
+    end
+    return string.format('Dumped %d records', count)
+end
+
+-- The different lines of a text from the library, sorted, each as `make` makes it.
+local function list_of(lines, make)
+    if lines == nil then
+        fail('no memory')
+    end
+    local seen, list = {}, {}
+    for line in ffi.string(lines):gmatch('[^\n]+') do
+        if not seen[line] then
+            seen[line] = true
+            table.insert(list, line)
+        end
+    end
+    lib.sardine_dnsdist_free(lines)
+    table.sort(list)
+    for i, line in ipairs(list) do
+        list[i] = make(line)
+    end
+    return list
+end
+
+-- Returns a list of ComboAddress.
+function methods:getAddressListByDomain(domain)
+    local cache = cache_of(self)
+    local wire, length = wire_name(domain, 'getAddressListByDomain')
+    return list_of(lib.sardine_dnsdist_addresses_of(cache, wire, length), newCA)
+end
+
+-- `address` is text or a ComboAddress. Returns a list of names as text.
+function methods:getDomainListByAddress(address)
+    local cache = cache_of(self)
+    if type(address) == 'userdata' then
+        address = address:toString()
+    end
+    local bytes = ffi.new('uint8_t[16]')
+    local length = type(address) == 'string' and lib.sardine_dnsdist_address(address, bytes) or 0
+    if length == 0 then
+        fail('getDomainListByAddress: "%s" is not an address', tostring(address))
+    end
+    return list_of(lib.sardine_dnsdist_names_with(cache, bytes, length), tostring)
 end
 
 PacketCache.__tostring = methods.toString

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Real dnsdist with sardine: the behaviours, and what belongs to dnsdist: rules, pools, the console, start-up."""
+import base64
 import os
+import re
 import subprocess
 import tempfile
 import time
@@ -310,6 +312,65 @@ class Console(DnsdistTest):
         self.assertEqual(host.console("pc:expunge(1)"), "1")
         self.assertEqual(host.console("pc:toString()"), "1/10000")
         self.assertIn("no method", host.console("pc:nonsense()"))
+
+    def b76_dump(self):
+        host = self.start(CACHE)
+        self.serve("A.x.example", "b.x.example")
+        for name in ("A.x.example", "b.x.example"):
+            host.ask(query(name, flags=dnsmsg.RD | dnsmsg.CD if name[0] == "b" else dnsmsg.RD))
+        self.upstream.on("no.example", dnsmsg.TXT, lambda m, _: reply(m, authority=[dnsmsg.soa("example", 60, 60)], rcode=3))
+        host.ask(query("no.example", dnsmsg.TXT, edns=opt(flags=dnsmsg.DO)))
+        with tempfile.TemporaryDirectory() as folder:
+            for raw in ("", ", true"):
+                path = os.path.join(folder, f"dump{len(raw)}")
+                self.assertEqual(host.console(f"pc:dump('{path}'{raw})"), "Dumped 3 records")
+                with open(path, encoding="ascii") as file:
+                    lines = file.read().splitlines()
+                self.assertEqual(lines[:2], ["; dnsdist's packet cache dump follows", ";"])
+                one, two, three = sorted(lines[2:])
+                end = r", base64response (\S+)$" if raw else "$"
+                form = (
+                    r"^{} (\d+) IN {} ; ecs empty, rcode {}, key 0, length (\d+), received over UDP 1,"
+                    r" added (\d+), dnssecOK {}, raw query flags {}" + end
+                )
+                found = re.search(form.format(r"a\.x\.example\.", "A", 0, 0, 1), one)
+                self.assertIsNotNone(found, one)
+                self.assertIn(int(found[1]), range(290, 301))
+                self.assertIn(int(found[3]), range(int(time.time()) - 40, int(time.time()) + 1))
+                self.assertRegex(two, form.format(r"b\.x\.example\.", "A", 0, 0, 1 | 16 << 8))
+                self.assertRegex(three, form.format(r"no\.example\.", "TXT", 3, 1, 1))
+                if raw:
+                    message = dnsmsg.Message(base64.b64decode(found[4], validate=True))
+                    self.assertEqual(len(message.data), int(found[2]))
+                    self.assertEqual((message.qname, message.types()), ("a.x.example", [A]))
+                self.assertIn("File exists", host.console(f"pc:dump('{path}'{raw})"))
+                with open(path, encoding="ascii") as file:
+                    self.assertEqual(file.read().splitlines(), lines)
+            self.assertIn("No such file", host.console("pc:dump('/nowhere/at/all')"))
+
+    def b76_names_and_addresses(self):
+        host = self.start(CACHE)
+        six = bytes.fromhex("20010db8000000000000000000000001")
+        self.upstream.on("www.example", A, [dnsmsg.cname("www.example", 300, "web.example"), a("web.example", 300)])
+        self.upstream.on("www.example", dnsmsg.AAAA, [dnsmsg.Record("www.example", dnsmsg.AAAA, 300, six)])
+        self.upstream.on("other.example", A, [a("other.example", 300), a("other.example", 300, "192.0.2.2")])
+        self.upstream.on("www.example", dnsmsg.TXT, [dnsmsg.txt("www.example", 300, "\xc0\0\2\2")])
+        for name, qtype in (("www.example", A), ("www.example", dnsmsg.AAAA), ("www.example", dnsmsg.TXT), ("other.example", A)):
+            host.ask(query(name, qtype))
+        show = "local list = {} for _, e in ipairs(%s) do table.insert(list, tostring(e.toString and e:toString() or e)) end return table.concat(list, ' ')"
+        show_names = "return table.concat(%s, ' ')"
+        for call, expected in (
+            (show_names % "pc:getDomainListByAddress('192.0.2.1')", "other.example. www.example."),
+            (show_names % "pc:getDomainListByAddress(newCA('192.0.2.2'))", "other.example."),
+            (show_names % "pc:getDomainListByAddress('2001:db8::1')", "www.example."),
+            (show_names % "pc:getDomainListByAddress('192.0.2.3')", ""),
+            (show % "pc:getAddressListByDomain(newDNSName('WWW.example'))", "192.0.2.1 2001:db8::1"),
+            (show % "pc:getAddressListByDomain('other.example')", "192.0.2.1 192.0.2.2"),
+            (show % "pc:getAddressListByDomain('example')", ""),
+        ):
+            self.assertEqual(host.console(call), expected)
+        self.assertIn("is not an address", host.console("pc:getDomainListByAddress('nonsense')"))
+        self.assertIn("is not a domain name", host.console("pc:getAddressListByDomain('a..b')"))
 
     @unittest.skipIf("SARDINE_PRELOAD" in os.environ, "the sanitizer is preloaded")
     def test_jemalloc_preloaded(self):

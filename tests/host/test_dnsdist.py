@@ -348,6 +348,28 @@ class Console(DnsdistTest):
                     self.assertEqual(file.read().splitlines(), lines)
             self.assertIn("No such file", host.console("pc:dump('/nowhere/at/all')"))
 
+    def b76_dump_of_networks(self):
+        host = self.start(CACHE, server="useClientSubnet=true")
+
+        def script(message, _):
+            ((code, value),) = message.edns_options
+            echoed = value[:3] + b"\x10" + value[4:]
+            return reply(message, answer=[a(message.qname, 300)], edns=opt(options=[(code, echoed)]))
+
+        self.upstream.on("a.example", A, script)
+        host.ask(query("a.example"))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "dump")
+            self.assertEqual(host.console(f"pc:dump('{path}', true)"), "Dumped 1 records")
+            with open(path, encoding="ascii") as file:
+                line = file.read().splitlines()[2]
+        found = re.search(r"^a\.example\. (\d+) IN A ; ecs 127\.0\.0\.0/16, .*base64response (\S+)$", line)
+        self.assertIsNotNone(found, line)
+        message = dnsmsg.Message(base64.b64decode(found[2], validate=True))
+        self.assertEqual(message.types(), [A])
+        self.assertIn(message.answer[0].ttl, (int(found[1]), int(found[1]) - 1))
+        self.assertEqual(host.console("return table.concat(pc:getDomainListByAddress('192.0.2.1'))"), "a.example.")
+
     def b76_names_and_addresses(self):
         host = self.start(CACHE)
         six = bytes.fromhex("20010db8000000000000000000000001")

@@ -18,8 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-extern const struct scenario scenario_seed;
-static const struct scenario *const scenarios[] = {&scenario_seed};
+extern const struct scenario scenario_seed, scenario_ecs;
+static const struct scenario *const scenarios[] = {&scenario_seed, &scenario_ecs};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define OPTIONS_MAX  32
@@ -167,9 +167,9 @@ static void run_once(void)
 
 static void print_table(void)
 {
-        printf("%-28s %16s  %-10s %s\n", scenario->name, "median", "unit", "all runs");
+        printf("%-40s %16s  %-10s %s\n", scenario->name, "median", "unit", "all runs");
         for (unsigned k = 0; k < n_fields; k++) {
-                printf("%-28s %16.*f  %-10s", fields[k].name, median(&fields[k]) < 10000 ? 2 : 0,
+                printf("%-40s %16.*f  %-10s", fields[k].name, median(&fields[k]) < 10000 ? 2 : 0,
                        median(&fields[k]), fields[k].unit);
                 for (unsigned i = 0; i < fields[k].n; i++)
                         printf(" %.5g", fields[k].values[i]);

@@ -4,22 +4,20 @@
  * then look up random ones. Wire bytes in, wire bytes out.
  */
 #include "bench.h"
+#include "client.h"
 #include "workload.h"
-
-#include <sardine.h>
 
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH    256
-#define TTL      86400
-#define LOOKUPS  4000000 /* at most, in a pass */
-#define SAMPLES  1000000 /* lookups timed one by one, at most */
-#define CHECKED  20000   /* replies compared with what the upstream said, at most */
-#define BUF_SIZE 4096
-#define GROUP    32 /* queries in one call of sardine_lookup_batch() */
+#define BATCH   256
+#define TTL     86400
+#define LOOKUPS 4000000 /* at most, in a pass */
+#define SAMPLES 1000000 /* lookups timed one by one, at most */
+#define CHECKED 20000   /* replies compared with what the upstream said, at most */
+#define GROUP   32      /* queries in one call of sardine_lookup_batch() */
 
 static const struct bench_option options[] = {
     {"entries", 1000000, "answers to fill in"},
@@ -55,22 +53,12 @@ static double share(uint64_t part, uint64_t of)
         return (double)part / (double)of;
 }
 
-static int look_up(const uint8_t *query, size_t len, uint8_t *buf, size_t *reply_len,
-                   struct sardine_token *token)
-{
-        struct sardine_query q = {.sz = sizeof q, .packet = query, .len = len};
-        struct sardine_answer a = {.sz = sizeof a, .buf = buf, .cap = BUF_SIZE, .token = token};
-        int outcome = sardine_lookup(cache, &q, &a);
-        *reply_len = a.len;
-        return outcome;
-}
-
 /* Questions and answers are made a batch at a time, outside the clock and in memory that was touched before,
  * so neither their cost nor their bytes are counted. */
 static double fill(void)
 {
         static uint8_t query[BATCH][WORKLOAD_QUERY_MAX], response[BATCH][WORKLOAD_RESPONSE_MAX],
-            buf[BUF_SIZE];
+            buf[REPLY_MAX];
         static size_t query_len[BATCH], response_len[BATCH];
         static struct sardine_token token;
         memset(query, 1, sizeof query);
@@ -80,13 +68,10 @@ static double fill(void)
 
         int64_t allocations = bench_allocations();
         uint64_t rss = bench_rss(), elapsed = 0;
-        struct sardine_options opt;
-        sardine_options_init(&opt, sizeof opt);
+        struct sardine_options opt = client_options();
         opt.max_entries = entries;
         opt.max_bytes = (uint64_t)bench_option("budget");
-        int err = sardine_create(&opt, &cache);
-        if (err)
-                bench_die("sardine_create: %s", sardine_strerror(err));
+        cache = client_create(&opt);
         for (uint64_t done = 0; done < entries;) {
                 unsigned n = entries - done < BATCH ? (unsigned)(entries - done) : BATCH;
                 for (unsigned k = 0; k < n; k++) {
@@ -97,7 +82,7 @@ static double fill(void)
                 uint64_t start = bench_now();
                 for (unsigned k = 0; k < n; k++) {
                         size_t len;
-                        if (look_up(query[k], query_len[k], buf, &len, &token) == SARDINE_MISS)
+                        if (client_lookup(cache, query[k], query_len[k], buf, &len, &token) == SARDINE_MISS)
                                 stored += sardine_insert(cache, &token, response[k], response_len[k], NULL,
                                                          NULL) == SARDINE_STORED;
                 }
@@ -112,8 +97,7 @@ static double fill(void)
 
         uint64_t grown = bench_rss() - rss;
         allocations = bench_allocations() - allocations;
-        struct sardine_stats stats = {.sz = sizeof stats};
-        sardine_stats_get(cache, &stats);
+        struct sardine_stats stats = client_stats(cache);
         if (stats.entries != entries && !bench_option("budget"))
                 bench_die("%llu of %llu entries are there", (unsigned long long)stats.entries,
                           (unsigned long long)entries);
@@ -145,12 +129,12 @@ static void make_list(void)
 /* The reply must be what the upstream said, but for a lower TTL. With a budget some entries may be gone. */
 static void check_replies(void)
 {
-        static uint8_t expected[WORKLOAD_RESPONSE_MAX], buf[BUF_SIZE];
+        static uint8_t expected[WORKLOAD_RESPONSE_MAX], buf[REPLY_MAX];
         const uint8_t *query = list;
         uint64_t hits = 0, n = n_lookups < CHECKED ? n_lookups : CHECKED;
         for (uint64_t k = 0; k < n; k++, query += 1 + query[0]) {
                 size_t len, want = workload_response(query + 1, query[0], TTL, false, expected);
-                int outcome = look_up(query + 1, query[0], buf, &len, NULL);
+                int outcome = client_lookup(cache, query + 1, query[0], buf, &len, NULL);
                 if (outcome == SARDINE_MISS && bench_option("budget"))
                         continue;
                 if (outcome != SARDINE_HIT || len != want)
@@ -178,7 +162,7 @@ struct pass {
 static void *lookup_pass(void *arg)
 {
         struct pass *pass = arg;
-        uint8_t *buf = malloc(BUF_SIZE);
+        uint8_t *buf = malloc(REPLY_MAX);
         const uint8_t *query = list, *first;
         size_t len;
         for (uint64_t k = 0; k < pass->skip; k++)
@@ -187,9 +171,9 @@ static void *lookup_pass(void *arg)
         pthread_barrier_wait(pass->start);
         uint64_t start = bench_now();
         for (uint64_t k = pass->skip; k < n_lookups; k++, query += 1 + query[0])
-                look_up(query + 1, query[0], buf, &len, NULL);
+                client_lookup(cache, query + 1, query[0], buf, &len, NULL);
         for (query = list; query < first; query += 1 + query[0])
-                look_up(query + 1, query[0], buf, &len, NULL);
+                client_lookup(cache, query + 1, query[0], buf, &len, NULL);
         pass->elapsed = bench_now() - start;
         free(buf);
         return NULL;
@@ -259,7 +243,7 @@ static int by_value(const void *a, const void *b)
  * taken off. */
 static void report_percentiles(void)
 {
-        static uint8_t buf[BUF_SIZE];
+        static uint8_t buf[REPLY_MAX];
         const uint8_t *query = list;
         uint64_t n = n_lookups < SAMPLES ? n_lookups : SAMPLES;
         uint32_t *sample = calloc(n, sizeof *sample);
@@ -272,7 +256,7 @@ static void report_percentiles(void)
         for (uint64_t k = 0; k < n; k++, query += 1 + query[0]) {
                 size_t len;
                 uint64_t start = bench_now();
-                look_up(query + 1, query[0], buf, &len, NULL);
+                client_lookup(cache, query + 1, query[0], buf, &len, NULL);
                 sample[k] = (uint32_t)(bench_now() - start);
         }
         qsort(sample, n, sizeof *sample, by_value);
@@ -306,8 +290,7 @@ static void seed_run(void)
         bench_report("lookup_speedup", "1", all / one);
         bench_report("lookup_batch_ns", "ns", batch);
 
-        struct sardine_stats stats = {.sz = sizeof stats};
-        sardine_stats_get(cache, &stats);
+        struct sardine_stats stats = client_stats(cache);
         bench_unmap(list, list_size);
         sardine_destroy(cache);
         double chase = bench_chase_ns((uint64_t)grown, stats.huge_pages);

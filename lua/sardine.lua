@@ -453,7 +453,8 @@ for _, name in ipairs { 'addAction', 'setRules', 'clearRules', 'rmRule', 'mvRule
                         'AllowAction', 'addResponseAction', 'rmResponseRule', 'mvResponseRule', 'mvResponseRuleToTop',
                         'AllowResponseAction', 'addCacheHitResponseAction', 'addSelfAnsweredResponseAction',
                         'rmSelfAnsweredResponseRule', 'mvSelfAnsweredResponseRule',
-                        'mvSelfAnsweredResponseRuleToTop', 'setStaleCacheEntriesTTL', 'setServFailWhenNoServer' } do
+                        'mvSelfAnsweredResponseRuleToTop', 'setStaleCacheEntriesTTL', 'setServFailWhenNoServer',
+                        'ContinueAction', 'getPool' } do
     dnsdist[name] = _G[name]
     if dnsdist[name] == nil then
         fail('this Lua state has no function %s: is this a configuration of dnsdist 1.7 or later?', name)
@@ -517,18 +518,43 @@ local function no_server_action()
     return lib.sardine_dnsdist_self_answered(packet) ~= 0 and %d or %d]], DNSResponseAction.Drop, DNSResponseAction.None))
 end
 
-function PoolAction(pool, stop)
-    if stop == false then
-        -- From 1.8 on the rules may go on after it, with the lookup of that pool to come later.
-        fail('PoolAction that lets the rules go on is not supported in this version')
+-- An action that lets the rules go on, with the pool chosen that a later lookup is to use, and dnsdist too.
+local choose_actions = {}
+local function choose_action(pool)
+    if not choose_actions[pool] then
+        local code = thread_code('sardine_dnsdist_choose', string.format([[
+    lib.sardine_dnsdist_choose(%d, packet)
+    lib.dnsdist_ffi_dnsquestion_set_result(packet, %q, %d)
+    return %d]], pool_number(pool), pool, #pool, DNSAction.Pool))
+        choose_actions[pool] = dnsdist.ContinueAction(LuaFFIPerThreadAction(code))
     end
-    return lookup_action(pool_number(pool), string.format([[
+    return choose_actions[pool]
+end
+
+-- What ContinueAction makes of our actions, which cannot go on once they have found an answer.
+local continued = {}
+
+-- From 1.8 on, dnsdist has `stop`: false lets the rules go on.
+function PoolAction(pool, stop)
+    local number = pool_number(pool)
+    if stop == false then
+        return choose_action(pool)
+    end
+    local action = lookup_action(number, string.format([[
     lib.dnsdist_ffi_dnsquestion_set_result(packet, %q, %d)
     return %d]], pool, #pool, DNSAction.Pool))
+    continued[action] = choose_action(pool)
+    return action
 end
 
 function AllowAction()
-    return lookup_action(0, 'return ' .. DNSAction.Allow)
+    local action = lookup_action(lib.SARDINE_DNSDIST_CHOSEN_POOL, 'return ' .. DNSAction.Allow)
+    continued[action] = dnsdist.ContinueAction(dnsdist.AllowAction())
+    return action
+end
+
+function ContinueAction(action)
+    return continued[action] or dnsdist.ContinueAction(action)
 end
 
 function AllowResponseAction()
@@ -565,10 +591,16 @@ local function end_rule(name, rule_maker, action_maker, add, remove, to_top)
     return chain
 end
 
-local lookups = end_rule('sardine lookup', AllRule, function() return lookup_action(0, 'return ' .. DNSAction.None) end,
-                         dnsdist.addAction, dnsdist.rmRule)
-local stores = end_rule('sardine store', AllRule, function() return store_action(DNSResponseAction.None) end,
-                        dnsdist.addResponseAction, dnsdist.rmResponseRule)
+local function last_lookup_action()
+    return lookup_action(lib.SARDINE_DNSDIST_CHOSEN_POOL, 'return ' .. DNSAction.None)
+end
+
+local function last_store_action()
+    return store_action(DNSResponseAction.None)
+end
+
+local lookups = end_rule('sardine lookup', AllRule, last_lookup_action, dnsdist.addAction, dnsdist.rmRule)
+local stores = end_rule('sardine store', AllRule, last_store_action, dnsdist.addResponseAction, dnsdist.rmResponseRule)
 local no_server = end_rule('sardine no server', function() return TagRule('sardine') end, no_server_action,
                            dnsdist.addSelfAnsweredResponseAction, dnsdist.rmSelfAnsweredResponseRule,
                            dnsdist.mvSelfAnsweredResponseRuleToTop)
@@ -666,7 +698,6 @@ local function prepare_for(cache)
     if cache.stale_window > 0 and not catching then
         catching = true
         apply_no_server()
-        lookups.want() -- so that what no cache is asked for is dropped as before
     end
     if cache.stale_window > 0 or cache.set.always_do then
         no_server.want()
@@ -687,9 +718,7 @@ local function attach(cache, pool)
     lib.sardine_dnsdist_attach(pool_number(pool), cache.id)
     attached[pool] = cache
     stores.want()
-    if pool == '' then
-        lookups.want()
-    end
+    lookups.want() -- a rule may have chosen the pool and let the rules go on
 end
 
 -- As in dnsdist, to be called in the configuration: a cache that holds entries already does not change any more.
@@ -718,10 +747,63 @@ local function detach(pool)
     pool = pool or ''
     lib.sardine_dnsdist_attach(pool_number(pool), 0)
     attached[pool] = nil
-    if pool == '' and not catching then
-        lookups.take()
-        lookups.wanted = false
+end
+
+-- In place of dnsdist's own ----------------------------------------------------------------------------------------
+
+-- The methods of a pool that have to do with caches, for both kinds of cache. `index` finds dnsdist's method.
+local pool_methods = {}
+
+function pool_methods.setCache(name, index)
+    return function(pool, cache)
+        if getmetatable(cache) == PacketCache then
+            index(pool, 'unsetCache')(pool)
+            attach(cache, name)
+        else
+            detach(name)
+            index(pool, 'setCache')(pool, cache)
+        end
     end
 end
 
-return { newPacketCache = newPacketCache, attach = attach, detach = detach, version = abi.version }
+function pool_methods.unsetCache(name, index)
+    return function(pool)
+        detach(name)
+        index(pool, 'unsetCache')(pool)
+    end
+end
+
+function pool_methods.getCache(name, index)
+    return function(pool)
+        return attached[name] or index(pool, 'getCache')(pool)
+    end
+end
+
+-- dnsdist gives every object that it hands to Lua a metatable of its own; here it gets methods that know ours.
+local function getPool(name)
+    local pool = dnsdist.getPool(name)
+    local meta = debug.getmetatable(pool)
+    local index = meta.__index
+    function meta.__index(object, key)
+        local method = pool_methods[key]
+        if method then
+            return method(name, index)
+        end
+        return index(object, key)
+    end
+    return pool
+end
+
+-- From now on newPacketCache() makes sardine's caches, and pools take them.
+local function replace()
+    _G.newPacketCache = newPacketCache
+    _G.getPool = getPool
+end
+
+return {
+    newPacketCache = newPacketCache,
+    attach = attach,
+    detach = detach,
+    replace = replace,
+    version = abi.version,
+}

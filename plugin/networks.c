@@ -8,8 +8,10 @@
 #include "entry/encode.h"
 #include "entry/header.h"
 #include "entry/render.h"
+#include "entry/run.h"
 #include "wire/bytes.h"
 #include "wire/dns.h"
+#include "wire/rdata.h"
 #include "wire/response.h"
 
 enum {
@@ -169,15 +171,31 @@ struct again {
         _Alignas(ENTRY_ALIGN) uint8_t entry[ENTRY_MAX];
 };
 
+static uint32_t records_of(const struct entry_view *view)
+{
+        struct run_walk walk;
+        struct entry_run run = {.owner = NULL};
+        uint32_t records = 0;
+        run_walk_init(&walk, view);
+        while (walk.left > 0) {
+                run_walk_next(&walk, &run);
+                for (uint32_t i = 0; i < run.count; i++)
+                        walk.p = rdata_skip(rdata_shape(run.type), walk.p);
+                records += run.count;
+        }
+        return records;
+}
+
 /* The answer for everybody, written again with another list of scopes: rendered for a client that sees all of
- * it, and encoded once more. Rare: once for each page that a question gets. */
+ * it, in its last second, when TTLs are all that they ever exceed its life by and 1, and encoded once more.
+ * Rare: once for each page that a question gets. */
 static unsigned encode_again(const struct put *put, const struct entry_view *base,
                              const struct encode_params *params, struct again *again)
 {
         uint8_t name[255];
         size_t name_len = entry_view_qname(base, name);
-        /* Letters in both cases: what was spelled out in lower case is spelled out again, and stays so. */
-        for (size_t i = 0; i < name_len; i += 2)
+        /* In capitals: what was spelled out in lower case is spelled out again, and stays so. */
+        for (size_t i = 0; i < name_len; i++)
                 if (name[i] >= 'a' && name[i] <= 'z')
                         name[i] = (uint8_t)(name[i] - 0x20);
         uint8_t question[DNS_HEADER + 255 + 4] = {0};
@@ -193,11 +211,11 @@ static unsigned encode_again(const struct put *put, const struct entry_view *bas
             .qclass = DNS_IN,
             .ad = true,
             .dnssec_ok = true,
-            .edns = true,
+            .edns = base->ede_count != 0,
         };
         const struct render_params render = {
             .query = &query,
-            .now = put->now,
+            .now = params->expiry - params->life,
             .limit = DNS_MAX_MESSAGE,
             .udp_payload_size = DNS_MIN_UDP,
             .add_ede = -1,
@@ -206,12 +224,15 @@ static unsigned encode_again(const struct put *put, const struct entry_view *bas
         struct wire_response response;
         if (!entry_render(base->entry, &render, again->packet, sizeof again->packet, &rendered) ||
             wire_response_parse(again->packet, rendered.len, again->rrs, WIRE_RRS_MAX, &response) ||
+            response.count != records_of(base) || /* some had no room */
             !entry_encode(put->base, &response, params, again->entry, sizeof again->entry))
                 return SARDINE_REFUSED_TOO_LARGE;
+        again->entry[ENTRY_AT_LIFE] = entry_life_code(base->entry);
         return 0;
 }
 
-/* Make the base entry say how many pages there are. It lives as long as the page that was just written. */
+/* Make the base entry say how many pages there are. As a mere list it lives as long as the page that was just
+ * written; with an answer for everybody that is still wanted, its life is that answer's. */
 static unsigned announce(struct put *put, uint16_t pages, uint32_t expiry)
 {
         struct store *store = put->cache->store;
@@ -219,12 +240,15 @@ static unsigned announce(struct put *put, uint16_t pages, uint32_t expiry)
         const uint8_t *present = store_find_locked(store, hash, entry_key_match, put->base);
         struct entry_view base;
         bool answers = false;
+        if (expiry <= put->now)
+                expiry = put->now + 1;
         if (present) {
                 entry_view_init(&base, present);
-                answers = !base.no_answer && entry_expiry(present) > put->now;
-                if (entry_expiry(present) > expiry)
+                answers = !base.no_answer &&
+                          (uint64_t)entry_expiry(present) + put->cache->options.stale_window > put->now;
+                if (base.no_answer && entry_expiry(present) > expiry)
                         expiry = entry_expiry(present);
-                if (scope_pages(&base, put->network->code) == pages) {
+                if (scope_pages(&base, put->network->code) == pages && (answers || base.no_answer)) {
                         if (!answers && expiry != entry_expiry(present))
                                 store_refresh_locked(store, present, expiry, life_encode(expiry - put->now));
                         return 0;
@@ -239,7 +263,7 @@ static unsigned announce(struct put *put, uint16_t pages, uint32_t expiry)
         const uint8_t *entry = put->built;
         if (answers) {
                 params.expiry = entry_expiry(present);
-                params.life = params.expiry - put->now;
+                params.life = 1;
                 params.dnssec_ok = base.flags & ENTRY_DO;
                 params.ageless = base.ext & EXT_AGELESS;
                 params.truncated = base.ext & EXT_TRUNCATED;
@@ -257,7 +281,7 @@ static unsigned announce(struct put *put, uint16_t pages, uint32_t expiry)
 
 /* One page more: the networks that belong there leave their old page. First the new page is written, then it
  * is announced, then the old one is written without them: a reader finds them all the time. */
-static unsigned split(struct put *put)
+static void split(struct put *put)
 {
         uint16_t number = put->pages, span = 1;
         while (span * 2u <= number)
@@ -286,21 +310,22 @@ static unsigned split(struct put *put)
          * pages are therefore built from a copy. */
         uint8_t *copy = from ? aligned_alloc(ENTRY_ALIGN, entry_size(from)) : NULL;
         if (from && !copy)
-                return SARDINE_REFUSED_NO_MEMORY;
+                return;
         for (unsigned i = 0; i < put->count; i++)
                 put->items[i].answer = copy + (put->items[i].answer - from);
         if (copy)
                 memcpy(copy, from, entry_size(from));
         unsigned reason = moved ? write_page(put, &to_key, to_hash, 0, moved) : 0;
+        if (!moved) /* one from a time whose list of pages was evicted */
+                store_remove_locked(put->cache->store, to_hash, entry_key_match, &to_key);
         uint32_t expiry = moved ? entry_expiry(put->built) : put->now + 1;
         if (!reason)
                 reason = announce(put, (uint16_t)(number + 1), expiry);
         if (!reason && moved && moved < put->count)
-                reason = write_page(put, &from_key, from_hash, moved, put->count - moved);
+                write_page(put, &from_key, from_hash, moved, put->count - moved);
         else if (!reason && moved)
                 store_remove_locked(put->cache->store, from_hash, entry_key_match, &from_key);
         free(copy);
-        return reason;
 }
 
 static int put_answer(struct put *put, const uint8_t *answer, networks_allow allow, const void *ctx)
@@ -355,10 +380,10 @@ static int put_answer(struct put *put, const uint8_t *answer, networks_allow all
         bool crowded = put->count > PAGE_TARGET || (put->size > PAGE_TARGET_BYTES && put->count > 1);
         if (!reason)
                 reason = announce(put, put->pages, entry_expiry(put->built));
-        if (!reason && crowded && put->pages < pages_most(put))
-                reason = split(put);
         if (reason)
                 return -(int)reason;
+        if (crowded && put->pages < pages_most(put))
+                split(put); /* if that fails, the answer is there all the same */
         return at >= 0 ? SARDINE_REPLACED : SARDINE_STORED;
 }
 

@@ -46,14 +46,27 @@ static struct got *ask_from(uint8_t a, uint8_t b, uint8_t c)
         return look(&kit, ASK("cdn.example", 1, .rd = true, .options = o.bytes, .options_len = o.len));
 }
 
-/* Miss from a.b.c.0/24, answered for `scope` with the address. */
+/* What upstream answers to a.b.c.0/24 for `scope`, whatever is in the cache. */
+static int put_around(uint8_t a, uint8_t b, uint8_t c, uint8_t scope, const char *address)
+{
+        struct option own = ecs(a, b, c, 24, 0), o = ecs(a, b, c, 24, scope);
+        struct ask ask = ASK("cdn.example", 1, .rd = true, .options = own.bytes, .options_len = own.len);
+        uint8_t packet[1024];
+        struct sardine_query q = {.sz = sizeof q, .packet = packet};
+        struct sardine_token token;
+        q.len = ask_packet(&ask, packet);
+        assert_int_equal(sardine_token_init(kit.cache, &q, &token), 0);
+        char records[100];
+        snprintf(records, sizeof records, "cdn.example 300 IN A %s", address);
+        return put_token(&kit, &token,
+                         REPLY("cdn.example", 1, .records = records, .opt = o.bytes, .opt_len = o.len), NULL);
+}
+
+/* The same after a miss. */
 static int put_scoped(uint8_t a, uint8_t b, uint8_t c, uint8_t scope, const char *address)
 {
         assert_int_equal(ask_from(a, b, c)->outcome, SARDINE_MISS);
-        struct option o = ecs(a, b, c, 24, scope);
-        char records[100];
-        snprintf(records, sizeof records, "cdn.example 300 IN A %s", address);
-        return put(&kit, REPLY("cdn.example", 1, .records = records, .opt = o.bytes, .opt_len = o.len), NULL);
+        return put_around(a, b, c, scope, address);
 }
 
 static void expect_from(uint8_t a, uint8_t b, uint8_t c, const char *address, uint8_t scope)
@@ -216,6 +229,79 @@ static void b21_a_refresh_is_the_variants_own(void **state)
         assert_int_equal(put_token(&kit, &token, fresh, NULL), SARDINE_REPLACED);
         expect_from(192, 0, 2, "198.51.100.9", 24);
         expect_from(203, 0, 113, "198.51.100.2", 0);
+}
+
+/* The general answer, fetched for a client without ECS. */
+static int put_general(uint32_t ttl, const char *address)
+{
+        struct sardine_token token;
+        uint8_t packet[1024];
+        struct ask ask = ASK("cdn.example", 1, .rd = true);
+        struct sardine_query q = {.sz = sizeof q, .packet = packet};
+        q.len = ask_packet(&ask, packet);
+        assert_int_equal(sardine_token_init(kit.cache, &q, &token), 0);
+        char records[100];
+        snprintf(records, sizeof records, "cdn.example %u IN A %s", ttl, address);
+        return put_token(&kit, &token, REPLY("cdn.example", 1, .records = records), NULL);
+}
+
+static void b20_an_expired_general_answer_stays_expired(void **state)
+{
+        (void)state;
+        assert_int_equal(put_scoped(192, 0, 2, 24, "198.51.100.1"), SARDINE_STORED);
+        assert_int_equal(put_general(60, "198.51.100.2"), SARDINE_REPLACED);
+        expect_from(203, 0, 113, "198.51.100.2", 0);
+        kit_wait(&kit, 100);
+        /* An answer for another network, or the same one again, gives it no new life. */
+        assert_int_equal(put_scoped(10, 0, 0, 24, "198.51.100.3"), SARDINE_STORED);
+        assert_int_equal(ask_from(203, 0, 113)->outcome, SARDINE_MISS);
+        kit_wait(&kit, 250);
+        assert_int_equal(put_scoped(192, 0, 2, 24, "198.51.100.1"), SARDINE_REFRESHED);
+        assert_int_equal(ask_from(203, 0, 113)->outcome, SARDINE_MISS);
+        expect_from(192, 0, 2, "198.51.100.1", 24);
+        /* What can be found does not depend on the expired answer's place. */
+        assert_true(sardine_purge_expired(kit.cache, 0) >= 0);
+        expect_from(192, 0, 2, "198.51.100.1", 24);
+}
+
+static void b37_networks_do_not_disturb_a_stale_general_answer(void **state)
+{
+        (void)state;
+        kit_close(&kit);
+        kit.options.stale_window = 3600;
+        kit_open(&kit);
+        assert_int_equal(put_general(60, "198.51.100.2"), SARDINE_STORED);
+        kit_wait(&kit, 100);
+        assert_int_equal(put_around(10, 0, 0, 24, "198.51.100.3"), SARDINE_STORED);
+        assert_int_equal(put_around(10, 1, 0, 24, "198.51.100.3"), SARDINE_STORED);
+        assert_int_equal(put_around(10, 2, 0, 16, "198.51.100.4"), SARDINE_STORED);
+        struct option o = ecs(203, 0, 113, 24, 0);
+        struct ask ask = ASK("cdn.example", 1, .rd = true, .options = o.bytes, .options_len = o.len,
+                             .flags = SARDINE_ALLOW_STALE);
+        struct got *got = look(&kit, ask);
+        assert_int_equal(got->outcome, SARDINE_STALE);
+        assert_int_equal(got->answer.age, 40);
+        assert_int_equal(first_ttl(got), 30);
+        assert_true(has_text(got, "198.51.100.2"));
+}
+
+static int see_life(void *ctx, const struct sardine_entry_view *entry)
+{
+        if (entry->ecs_family == 0)
+                *(uint32_t *)ctx = entry->life;
+        return 0;
+}
+
+static void b20_a_list_of_networks_leaves_the_general_answer_as_it_is(void **state)
+{
+        (void)state;
+        assert_int_equal(put_general(400, "198.51.100.2"), SARDINE_STORED);
+        kit_wait(&kit, 300);
+        assert_int_equal(put_around(10, 0, 0, 24, "198.51.100.3"), SARDINE_STORED);
+        uint32_t life = 0;
+        assert_int_equal(sardine_walk(kit.cache, NULL, see_life, &life), 2);
+        assert_int_equal(life, 400);
+        assert_int_equal(first_ttl(ask_from(203, 0, 113)), 100);
 }
 
 static void b22_a_scoped_negative_stays_in_its_scope(void **state)
@@ -403,6 +489,9 @@ int main(void)
             T(b20_the_general_answer_first),
             T(b20_families_and_lengths_are_identity),
             T(b19_the_clients_address_selects_what_the_proxy_added),
+            T(b20_an_expired_general_answer_stays_expired),
+            T(b20_a_list_of_networks_leaves_the_general_answer_as_it_is),
+            T(b37_networks_do_not_disturb_a_stale_general_answer),
             T(b21_a_refresh_is_the_variants_own),
             T(b22_a_scoped_negative_stays_in_its_scope),
             T(b23_source_zero_gets_no_tailored_answer),

@@ -18,8 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-extern const struct scenario scenario_seed, scenario_ecs;
-static const struct scenario *const scenarios[] = {&scenario_seed, &scenario_ecs};
+extern const struct scenario scenario_seed, scenario_ecs, scenario_scale;
+static const struct scenario *const scenarios[] = {&scenario_seed, &scenario_ecs, &scenario_scale};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define OPTIONS_MAX  32

@@ -15,12 +15,13 @@
 -- this file replaces some of dnsdist's global functions by ones that do the same and keep that order:
 --   addAction, setRules, clearRules, mvRule, mvRuleToTop   the lookup stays the last rule
 --   addResponseAction, mvResponseRule, mvResponseRuleToTop storing stays the last response rule
---   PoolAction, AllowAction, AllowResponseAction           end the rules, so they look up or store themselves
+--   PoolAction, QPSPoolAction, AllowAction,
+--   AllowResponseAction, ContinueAction                    end the rules, so they look up or store themselves
 --   addCacheHitResponseAction                              its rules also run for our hits, which are
 --   addSelfAnsweredResponseAction                          self-answered to dnsdist; these then do not
 --   setServFailWhenNoServer, setStaleCacheEntriesTTL       see "No backend up" below
--- An action that was made before this file was loaded does not know of the cache. Nor do QPSPoolAction, ContinueAction
--- and Lua actions when they end the rules by themselves: what they let pass is not cached in this version.
+-- An action that was made before this file was loaded does not know of the cache. Nor do Lua actions when they end the
+-- rules by themselves: what they let pass is not cached. README.md has the whole story.
 
 local jit_present, ffi = pcall(require, 'ffi')
 if not jit_present then
@@ -461,10 +462,13 @@ for _, name in ipairs { 'addAction', 'setRules', 'clearRules', 'rmRule', 'mvRule
     end
 end
 
--- Code for a Lua state of a dnsdist thread: declares the one C function that it calls. Tried out here, since a
+-- Code for a Lua state of a dnsdist thread: declares the C functions of ours that it calls. Tried out here, since a
 -- mistake there would show at the first query only.
-local function thread_code(c_function, body)
-    local declaration = abi.cdef:match('[^\n]*%f[%w_]' .. c_function .. '%b();')
+local function thread_code(body)
+    local declaration = ''
+    for c_function in body:gmatch('lib%.(sardine_dnsdist_[%w_]+)') do
+        declaration = declaration .. abi.cdef:match('[^\n]*%f[%w_]' .. c_function .. '%b();')
+    end
     local code = string.format([[
 local ffi = require 'ffi'
 ffi.cdef(%q)
@@ -490,61 +494,81 @@ end
 -- An action that looks up in the cache of the pool of that number; after a miss it does `otherwise`. Every instance costs a Lua state in
 -- every thread, so equal ones are made once.
 local lookup_actions = {}
-local function lookup_action(pool, otherwise)
-    local code = thread_code('sardine_dnsdist_lookup', string.format([[
+-- Nothing, if `before` returns.
+local function lookup_action(pool, otherwise, before)
+    local code = thread_code(string.format([[
+    %s
     if lib.sardine_dnsdist_lookup(%d, packet) ~= 0 then
         return %d
     end
-    %s]], pool, DNSAction.HeaderModify, otherwise))
+    %s]], before or '', pool, DNSAction.HeaderModify, otherwise))
     lookup_actions[code] = lookup_actions[code] or LuaFFIPerThreadAction(code)
     return lookup_actions[code]
 end
 
 local response_actions = {}
-local function response_action(c_function, body)
-    local code = thread_code(c_function, body)
+local function response_action(body)
+    local code = thread_code(body)
     response_actions[code] = response_actions[code] or LuaFFIPerThreadResponseAction(code)
     return response_actions[code]
 end
 
 local function store_action(result)
-    return response_action('sardine_dnsdist_response', string.format([[
+    return response_action(string.format([[
     lib.sardine_dnsdist_response(packet)
     return %d]], result))
 end
 
 local function no_server_action()
-    return response_action('sardine_dnsdist_self_answered', string.format([[
+    return response_action(string.format([[
     return lib.sardine_dnsdist_self_answered(packet) ~= 0 and %d or %d]], DNSResponseAction.Drop, DNSResponseAction.None))
+end
+
+local function set_pool(pool)
+    return string.format([[
+    lib.dnsdist_ffi_dnsquestion_set_result(packet, %q, %d)
+    return %d]], pool, #pool, DNSAction.Pool)
 end
 
 -- An action that lets the rules go on, with the pool chosen that a later lookup is to use, and dnsdist too.
 local choose_actions = {}
-local function choose_action(pool)
-    if not choose_actions[pool] then
-        local code = thread_code('sardine_dnsdist_choose', string.format([[
+local function choose_action(pool, before)
+    local code = thread_code(string.format([[
+    %s
     lib.sardine_dnsdist_choose(%d, packet)
-    lib.dnsdist_ffi_dnsquestion_set_result(packet, %q, %d)
-    return %d]], pool_number(pool), pool, #pool, DNSAction.Pool))
-        choose_actions[pool] = dnsdist.ContinueAction(LuaFFIPerThreadAction(code))
-    end
-    return choose_actions[pool]
+    %s]], before or '', pool_number(pool), set_pool(pool)))
+    choose_actions[code] = choose_actions[code] or dnsdist.ContinueAction(LuaFFIPerThreadAction(code))
+    return choose_actions[code]
 end
 
 -- What ContinueAction makes of our actions, which cannot go on once they have found an answer.
 local continued = {}
 
 -- From 1.8 on, dnsdist has `stop`: false lets the rules go on.
-function PoolAction(pool, stop)
+local function pool_action(pool, stop, before)
     local number = pool_number(pool)
     if stop == false then
-        return choose_action(pool)
+        return choose_action(pool, before)
     end
-    local action = lookup_action(number, string.format([[
-    lib.dnsdist_ffi_dnsquestion_set_result(packet, %q, %d)
-    return %d]], pool, #pool, DNSAction.Pool))
-    continued[action] = choose_action(pool)
+    local action = lookup_action(number, set_pool(pool), before)
+    continued[action] = choose_action(pool, before)
     return action
+end
+
+function PoolAction(pool, stop)
+    return pool_action(pool, stop)
+end
+
+function QPSPoolAction(limit, pool, stop)
+    if not is_whole(limit, UINT32_MAX) then
+        fail('QPSPoolAction: the first argument, queries a second, must be a whole number')
+    end
+    local limiter = lib.sardine_dnsdist_limiter(limit)
+    if limiter < 0 then
+        fail('QPSPoolAction: %s', ffi.string(lib.sardine_strerror(limiter)))
+    end
+    return pool_action(pool, stop, string.format('if lib.sardine_dnsdist_within(%d) == 0 then return %d end', limiter,
+                                                 DNSAction.None))
 end
 
 function AllowAction()
@@ -660,6 +684,15 @@ end
 function addSelfAnsweredResponseAction(rule, ...)
     dnsdist.addSelfAnsweredResponseAction(AndRule { NotRule(TagRule('sardine-hit')), makeRule(rule) }, ...)
     lib.sardine_dnsdist_mark_hits(1)
+end
+
+-- Their rules would never run, which is no thing to find out later.
+for _, name in ipairs { 'addCacheMissAction', 'addCacheInsertedResponseAction' } do
+    if _G[name] then
+        _G[name] = function()
+            fail('%s does not work with sardine, which is a rule itself', name)
+        end
+    end
 end
 
 function mvSelfAnsweredResponseRule(...)

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Real dnsdist: a configuration written for its own cache, with one line added at its top."""
-import os
 import time
 
-import dnsmsg
 import harness
 import loader
 from cases import DnsdistTest
-from dnsmsg import A, SERVFAIL, a, opt, query, reply
+from dnsmsg import A, a, query
 
 LINE = "require('sardine').replace()\n"
 STOCK = """
@@ -83,14 +81,15 @@ class Replace(DnsdistTest):
     def test_dnsdists_own_caches_and_methods_stay(self):
         host = self.start(
             "own = newPacketCache(123)\n" + LINE + STOCK + "getPool('p'):setCache(own)\n"
-            "server:addPool('p')\naddAction('p.example.', PoolAction('p'))\ngetPool('p'):setECS(true)\n"
+            "server:addPool('p')\naddAction('p.example.', PoolAction('p'))\n"
         )
         self.serve("a.p.example", "a.example")
         self.expect_upstream(host, "a.p.example", 1)
         self.expect_upstream(host, "a.p.example", 1, tcp=True)
         self.assertEqual(host.console("getPool('p'):getCache():toString()"), "2/123")
-        self.assertEqual(host.console("tostring(getPool('p'):getECS())"), "true")
-        self.assertEqual(host.console("tostring(getPool(''):getECS())"), "false")
+        other_method = "local p = getPool('p') p:setECS(%s) return tostring(p:getECS())"
+        self.assertEqual(host.console(other_method % "true"), "true")
+        self.assertEqual(host.console(other_method % "false"), "false")
         # ours takes the place of its own, and the other way round
         host.console("getPool('p'):setCache(pc)")
         self.expect_upstream(host, "a.p.example", 1)
@@ -135,6 +134,46 @@ class Replace(DnsdistTest):
             self.expect_cache(host, name)
         self.assertEqual(self.expect_upstream(host, "spoof.go-on.example", 0).answer[0].data[-1], 200)
         self.assertEqual(host.console("pc:toString() .. ' ' .. cache_p:toString()"), "2/10000 3/100")
+
+    def test_qps_pool_action(self):
+        other = harness.Upstream()
+        self.addCleanup(other.close)
+        host = self.start(
+            LINE + f"newServer{{address='127.0.0.1:{other.port}', pool='p'}}:setUp()\n"
+            "addAction('none.example.', QPSPoolAction(0, 'p'))\n"
+            "addAction('some.example.', QPSPoolAction(5, 'p'))\n"
+            "addAction('go-on.example.', QPSPoolAction(1000, 'p', false))\n"
+            "addAction('continue.example.', ContinueAction(QPSPoolAction(1000, 'p')))\n" + STOCK + "getPool('p'):setCache(pc)"
+        )
+        names = ("a.none.example", "a.go-on.example", "a.continue.example")
+        for name in names:
+            other.on(name, A, [a(name, 300, "192.0.2.9")])
+            self.serve(name)
+            for tcp in (False, True):
+                expected = 1 if name == "a.none.example" else 9
+                self.assertEqual(host.ask(query(name), tcp).answer[0].data[-1], expected, name)
+            self.assertEqual(other.asked(name) + self.upstream.asked(name), 1)
+        # different names, so that every one of them goes to a backend
+        many = [f"n{n}.some.example" for n in range(200)]
+        started = time.monotonic()
+        for name in many:
+            other.on(name, A, [a(name, 300, "192.0.2.9")])
+            self.serve(name)
+            host.ask(query(name))
+        lasted = time.monotonic() - started
+        limited = sum(other.asked(name) for name in many)
+        self.assertGreaterEqual(limited, 5)
+        self.assertLessEqual(limited, 6 + 5 * lasted)
+        self.assertEqual(limited + sum(self.upstream.asked(name) for name in many), 200)
+
+    def test_what_cannot_work_is_said_at_once(self):
+        host = self.start(LINE + STOCK)
+        names = ("addCacheMissAction", "addCacheInsertedResponseAction")
+        known = [name for name in names if host.console(f"tostring({name})") != "nil"]
+        if not known:
+            self.skipTest("this dnsdist is older than what cannot work")
+        for name in known:
+            self.assertIn("does not work with sardine", host.console(f"{name}(AllRule(), DropAction())"))
 
 
 if __name__ == "__main__":

@@ -686,6 +686,18 @@ function addSelfAnsweredResponseAction(rule, ...)
     lib.sardine_dnsdist_mark_hits(1)
 end
 
+-- From 2.0 on, rules may also come from a YAML file, after this one. Once dnsdist runs, ours go behind them.
+if addMaintenanceCallback then
+    local behind = false
+    addMaintenanceCallback(function()
+        if not behind then
+            behind = true
+            lookups.put()
+            stores.put()
+        end
+    end)
+end
+
 -- Their rules would never run, which is no thing to find out later.
 for _, name in ipairs { 'addCacheMissAction', 'addCacheInsertedResponseAction' } do
     if _G[name] then

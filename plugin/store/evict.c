@@ -10,6 +10,7 @@ enum {
         BATCH = 16,          /* entries whose buckets are fetched at once */
         LOOK_AT = 64,        /* entries that evict_some looks at before it takes whatever comes */
         VICTIMS = 3,         /* segments that one put reclaims at most */
+        SPARES = 4,          /* segments that it passes over for each */
         PROBATION_PART = 10, /* new entries may keep a tenth of the segments, whatever else is old */
         COMPACT_FROM = 8,    /* segments in use; with fewer there is nothing to win */
 };
@@ -125,6 +126,33 @@ static struct sweep sweep_begin(const struct store *store, uint32_t segment)
         return (struct sweep){.segment = segment, .stamp = store->log.segments[segment].stamp};
 }
 
+/* Not this one, if nearly all of it is popular: copying it would win nothing. As if it had been copied. */
+static bool spare(struct store *store, uint32_t s, uint32_t now)
+{
+        struct candidate batch[BATCH];
+        struct segment *segment = &store->log.segments[s];
+        uint32_t offset = 0, popular = 0;
+        for (unsigned n; (n = gather(store, s, &offset, batch, BATCH)) > 0;)
+                for (unsigned i = 0; i < n; i++) {
+                        slot_t *slot = index_slot_of(&store->index, batch[i].hash, batch[i].location);
+                        if (slot && slot_popularity(slot_get(slot)) > 0 && entry_expiry(batch[i].entry) > now)
+                                popular += entry_size(batch[i].entry);
+                }
+        if (popular < store->log.segment_size / 4 * 3)
+                return false;
+        offset = 0;
+        for (unsigned n; (n = gather(store, s, &offset, batch, BATCH)) > 0;)
+                for (unsigned i = 0; i < n; i++) {
+                        slot_t *slot = index_slot_of(&store->index, batch[i].hash, batch[i].location);
+                        if (slot)
+                                slot_set(slot, slot_make(batch[i].hash, slot_popularity(slot_get(slot)) / 2,
+                                                         batch[i].location));
+                }
+        segment->class = CLASSES - 1;
+        segment->stamp = ++store->log.stamp;
+        return true;
+}
+
 /* Move everything out of a segment that is mostly holes. Nothing but what is beyond use goes; when there is
  * no room for more, the rest stays where it is. */
 static void compact(struct store *store, uint32_t s, uint32_t now)
@@ -218,6 +246,9 @@ int evict_make_room(struct store *store, unsigned class, uint32_t stride, uint32
         uint32_t copy = log->segment_size / 4 * 3;
         for (unsigned n = 0; n < VICTIMS && available(store) <= store->reserve; n++, copy /= 2) {
                 uint32_t s = choose_victim(store, log->segment_size / 4, now);
+                for (unsigned spared = 0; s != NO_SEGMENT && spared < SPARES && spare(store, s, now);
+                     spared++)
+                        s = choose_victim(store, log->segment_size / 4, now);
                 if (s == NO_SEGMENT)
                         break;
                 struct sweep whole = sweep_begin(store, s);

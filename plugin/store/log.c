@@ -2,7 +2,6 @@
 #include "store/log.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "entry/header.h"
@@ -17,6 +16,17 @@ static void forget_lists(struct log *log)
         log->n_warm = log->n_retired = 0;
 }
 
+static size_t blocks_bytes(uint32_t blocks)
+{
+        return (blocks * sizeof(uint8_t * _Atomic) + PAGE - 1) & ~(size_t)(PAGE - 1);
+}
+
+static size_t segments_bytes(const struct log *log, uint32_t blocks)
+{
+        size_t segments = (size_t)blocks << (BLOCK_SHIFT - log->segment_shift);
+        return (segments * sizeof(struct segment) + PAGE - 1) & ~(size_t)(PAGE - 1);
+}
+
 int log_init(struct log *log, uint64_t max_bytes, uint32_t segment_size, bool try_jemalloc, bool huge)
 {
         *log = (struct log){.segment_size = segment_size, .unit_shift = 2};
@@ -25,12 +35,12 @@ int log_init(struct log *log, uint64_t max_bytes, uint32_t segment_size, bool tr
         while (max_bytes >> log->unit_shift > UINT32_MAX - BLOCK_SIZE)
                 log->unit_shift++;
         log->blocks_limit = (uint32_t)((max_bytes + BLOCK_SIZE - 1) >> BLOCK_SHIFT);
-        log->segments_limit = log->blocks_limit << (BLOCK_SHIFT - log->segment_shift);
-        log->blocks = calloc(log->blocks_limit, sizeof *log->blocks);
-        log->segments = calloc(log->segments_limit, sizeof *log->segments);
-        if (!log->blocks || !log->segments) {
-                free(log->blocks);
-                free(log->segments);
+        log->blocks = memory_reserve(blocks_bytes(log->blocks_limit));
+        if (!log->blocks)
+                return -ENOMEM;
+        log->segments = memory_reserve(segments_bytes(log, log->blocks_limit));
+        if (!log->segments) {
+                memory_unreserve(log->blocks, blocks_bytes(log->blocks_limit));
                 return -ENOMEM;
         }
         memory_init(&log->memory, try_jemalloc, huge);
@@ -39,29 +49,28 @@ int log_init(struct log *log, uint64_t max_bytes, uint32_t segment_size, bool tr
 
 size_t log_overhead(const struct log *log)
 {
-        return log->blocks_limit * sizeof *log->blocks + log->segments_limit * sizeof *log->segments;
+        return blocks_bytes(log->n_blocks) + segments_bytes(log, log->n_blocks);
 }
 
 static void free_blocks(struct log *log)
 {
-        for (uint32_t b = 0; b < log->n_blocks; b++) {
+        for (uint32_t b = 0; b < log->n_blocks; b++)
                 memory_block_free(&log->memory, log->blocks[b]);
-                atomic_store_explicit(&log->blocks[b], NULL, memory_order_relaxed);
-        }
 }
 
 void log_fini(struct log *log)
 {
         free_blocks(log);
         memory_fini(&log->memory);
-        free(log->blocks);
-        free(log->segments);
+        memory_unreserve(log->blocks, blocks_bytes(log->blocks_limit));
+        memory_unreserve(log->segments, segments_bytes(log, log->blocks_limit));
 }
 
 void log_reset(struct log *log)
 {
         free_blocks(log);
-        memset(log->segments, 0, sizeof *log->segments * log->segments_limit);
+        memory_discard(log->blocks, blocks_bytes(log->n_blocks));
+        memory_discard(log->segments, segments_bytes(log, log->n_blocks));
         forget_lists(log);
         log->n_blocks = 0;
         log->charged = log->touched = log->used = log->live = 0;
@@ -89,9 +98,10 @@ static uint32_t pop(struct log *log, uint32_t *list)
  * if the budget does not allow all of it, goes without. */
 static bool add_block(struct log *log, uint64_t budget)
 {
-        if (log->n_blocks == log->blocks_limit || budget < log->segment_size)
+        const uint64_t tables = 2 * PAGE; /* by which they may grow */
+        if (log->n_blocks == log->blocks_limit || budget < log->segment_size + tables)
                 return false;
-        bool huge = log->memory.huge && budget >= BLOCK_SIZE;
+        bool huge = log->memory.huge && budget >= BLOCK_SIZE + tables;
         uint8_t *block = memory_block(&log->memory, huge);
         if (!block)
                 return false;
@@ -215,7 +225,7 @@ void log_kill_all(struct log *log)
 {
         for (unsigned c = 0; c < CLASSES; c++)
                 log->open[c] = NO_SEGMENT;
-        for (uint32_t s = 0; s < log->segments_limit; s++) {
+        for (uint32_t s = 0; s < log_segments(log); s++) {
                 struct segment *segment = &log->segments[s];
                 if (segment->state != SEGMENT_OPEN && segment->state != SEGMENT_SEALED)
                         continue;

@@ -47,7 +47,7 @@ struct log {
         struct memory memory;
         unsigned unit_shift, segment_shift;
         uint32_t segment_size;
-        uint32_t blocks_limit, segments_limit;
+        uint32_t blocks_limit;
 
         uint8_t *_Atomic *blocks; /* by number, NULL: not there */
         struct segment *segments;
@@ -143,7 +143,7 @@ static inline uint32_t log_segments_used(const struct log *log)
         return (uint32_t)(log->charged >> log->segment_shift) - log->n_warm - log->n_retired;
 }
 
-/* Memory of the tables. */
+/* Memory of the tables, as far as they are in use. */
 size_t log_overhead(const struct log *log);
 
 #endif

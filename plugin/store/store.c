@@ -29,6 +29,9 @@ enum {
         MAINTAIN_STEP = 16, /* segments given back at once */
 };
 
+/* More than any machine has: a larger budget is as good as this one. */
+#define BYTES_MOST (UINT64_C(1) << 40)
+
 static uint32_t choose_segment_size(const struct store_options *options)
 {
         if (options->segment_size)
@@ -51,9 +54,13 @@ static uint64_t index_limit(const struct store_options *options)
 
 int store_create(const struct store_options *options, struct store **out)
 {
+        struct store_options with = *options;
+        if (with.max_bytes > BYTES_MOST)
+                with.max_bytes = BYTES_MOST;
+        options = &with;
         uint32_t segment_size = choose_segment_size(options);
-        if (!options->hash || segment_size < SEGMENT_LEAST || segment_size > SEGMENT_MOST ||
-            (segment_size & (segment_size - 1)) != 0 || options->max_bytes > UINT64_MAX / 2)
+        if (!options->hash || options->max_bytes == 0 || segment_size < SEGMENT_LEAST ||
+            segment_size > SEGMENT_MOST || (segment_size & (segment_size - 1)) != 0)
                 return -EINVAL;
         struct store *store = aligned_alloc(_Alignof(struct store), sizeof *store);
         if (!store)
@@ -75,7 +82,7 @@ int store_create(const struct store_options *options, struct store **out)
         err = -ENOMEM;
         if (!store->ghosts)
                 goto no_index;
-        store->fixed = sizeof *store + log_overhead(&store->log) + ghosts * sizeof *store->ghosts;
+        store->fixed = sizeof *store + ghosts * sizeof *store->ghosts;
         err = index_init(&store->index, index_limit(options), huge);
         if (err)
                 goto no_index;
@@ -374,6 +381,12 @@ static void walk_visit(struct walk *walk, uint64_t from, uint64_t to)
         struct store *store = walk->store;
         walk->n_doomed = 0;
         for (uint64_t b = from; b < to; b++)
+                for (unsigned i = 0; i < SLOTS; i++) {
+                        uint64_t value = slot_get(&store->index.buckets[b].slot[i]);
+                        if (!slot_free(value))
+                                __builtin_prefetch(log_at(&store->log, slot_location(value)));
+                }
+        for (uint64_t b = from; b < to; b++)
                 for (unsigned i = 0; i < SLOTS && !walk->stopped; i++) {
                         uint64_t value = slot_get(&store->index.buckets[b].slot[i]);
                         if (slot_free(value))
@@ -512,7 +525,7 @@ void store_stats_get(struct store *store, struct store_stats *stats)
         *stats = (struct store_stats){
             .entries = store->entries,
             .max_entries = store->options.max_entries,
-            .bytes = store->fixed + index_bytes(&store->index) + log->touched,
+            .bytes = store->fixed + index_bytes(&store->index) + log_overhead(log) + log->touched,
             .max_bytes = store->options.max_bytes,
             .entry_bytes = log->live,
             .dead_bytes = log->used - log->live,

@@ -35,7 +35,7 @@ struct store {
 
         /* All below: under the lock. */
         _Alignas(64) pthread_mutex_t lock;
-        size_t fixed; /* bytes of this struct and the tables; constant */
+        size_t fixed; /* bytes of this struct and the ghosts; constant */
         uint64_t entries;
         uint64_t evicted, expired, expunged, moved;
         unsigned classes; /* open segments at most; constant */
@@ -55,7 +55,8 @@ static inline uint32_t store_fold(const struct store *store, uint64_t hash)
 /* Bytes that may still be taken from the system. */
 static inline uint64_t store_budget(const struct store *store)
 {
-        uint64_t bytes = store->fixed + index_bytes(&store->index) + store->log.charged;
+        uint64_t bytes =
+            store->fixed + index_bytes(&store->index) + log_overhead(&store->log) + store->log.charged;
         return bytes < store->options.max_bytes ? store->options.max_bytes - bytes : 0;
 }
 

@@ -39,7 +39,7 @@ static void audit_index(struct store *store, uint32_t *live)
                         }
                         entries++;
                         uint32_t s = log_segment_of(log, slot_location(value));
-                        assert_true(s < log->segments_limit && in_use(&log->segments[s]));
+                        assert_true(s < log_segments(log) && in_use(&log->segments[s]));
                         const uint8_t *entry = log_at(log, slot_location(value));
                         uint32_t hash = slot_hash(value);
                         assert_int_equal(
@@ -56,11 +56,11 @@ static void audit_index(struct store *store, uint32_t *live)
 void audit(struct store *store)
 {
         const struct log *log = &store->log;
-        uint32_t *live = calloc(log->segments_limit, sizeof *live);
+        uint32_t *live = calloc(log_segments(log) + 1, sizeof *live);
         audit_index(store, live);
         uint64_t used_sum = 0, live_sum = 0, touched = 0;
         uint32_t free_segments = 0, retired = 0;
-        for (uint32_t s = 0; s < log->segments_limit; s++) {
+        for (uint32_t s = 0; s < log_segments(log); s++) {
                 const struct segment *segment = &log->segments[s];
                 touched += segment->touched;
                 free_segments += segment->state == SEGMENT_FREE;
@@ -89,7 +89,8 @@ void audit(struct store *store)
         uint32_t there = log->n_blocks << (BLOCK_SHIFT - log->segment_shift);
         assert_int_equal(log->charged, (uint64_t)(there - cold) * log->segment_size);
         assert_true(log->touched <= log->charged);
-        assert_true(store->fixed + index_bytes(&store->index) + log->charged <= store->options.max_bytes);
+        assert_true(store->fixed + index_bytes(&store->index) + log_overhead(log) + log->charged <=
+                    store->options.max_bytes);
         if (store->options.max_entries)
                 assert_true(store->entries <= store->options.max_entries);
         free(live);

@@ -18,8 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
-extern const struct scenario scenario_seed, scenario_ecs, scenario_scale;
-static const struct scenario *const scenarios[] = {&scenario_seed, &scenario_ecs, &scenario_scale};
+extern const struct scenario scenario_seed, scenario_ecs, scenario_scale, scenario_hitratio;
+static const struct scenario *const scenarios[] = {&scenario_seed, &scenario_ecs, &scenario_scale,
+                                                   &scenario_hitratio};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define OPTIONS_MAX  32

@@ -519,7 +519,7 @@ local function store_action(result)
     return %d]], result))
 end
 
-local function no_server_action()
+local function self_answered_action()
     return response_action(string.format([[
     return lib.sardine_dnsdist_self_answered(packet) ~= 0 and %d or %d]], DNSResponseAction.Drop, DNSResponseAction.None))
 end
@@ -625,7 +625,7 @@ end
 
 local lookups = end_rule('sardine lookup', AllRule, last_lookup_action, dnsdist.addAction, dnsdist.rmRule)
 local stores = end_rule('sardine store', AllRule, last_store_action, dnsdist.addResponseAction, dnsdist.rmResponseRule)
-local no_server = end_rule('sardine no server', function() return TagRule('sardine') end, no_server_action,
+local self_answers = end_rule('sardine self-answered', function() return TagRule('sardine') end, self_answered_action,
                            dnsdist.addSelfAnsweredResponseAction, dnsdist.rmSelfAnsweredResponseRule,
                            dnsdist.mvSelfAnsweredResponseRuleToTop)
 
@@ -708,15 +708,15 @@ for _, name in ipairs { 'addCacheMissAction', 'addCacheInsertedResponseAction' }
 end
 
 function mvSelfAnsweredResponseRule(...)
-    no_server.take()
+    self_answers.take()
     dnsdist.mvSelfAnsweredResponseRule(...)
-    no_server.put()
+    self_answers.put()
 end
 
 function mvSelfAnsweredResponseRuleToTop()
-    no_server.take()
+    self_answers.take()
     dnsdist.mvSelfAnsweredResponseRuleToTop()
-    no_server.put()
+    self_answers.put()
 end
 
 -- No backend up --------------------------------------------------------------------------------------------------
@@ -744,9 +744,7 @@ local function prepare_for(cache)
         catching = true
         apply_no_server()
     end
-    if cache.stale_window > 0 or cache.set.always_do then
-        no_server.want()
-    end
+    self_answers.want()
 end
 
 -- Attaching ------------------------------------------------------------------------------------------------------

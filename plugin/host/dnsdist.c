@@ -24,6 +24,9 @@ enum {
 static const char FLIGHT_TAG[] = "sardine";
 static const char HIT_TAG[] = "sardine-hit";
 static const char POOL_TAG[] = "sardine-pool";
+/* Other values of FLIGHT_TAG than a flight. */
+static const char PASSED_BY[] = "-";
+static const char OPT_MARK = '+'; /* an OPT record follows */
 
 /* dnsdist's FFI functions, as dnsdist-lua-ffi-interface.h of 1.7 and later declares them. */
 static struct {
@@ -378,11 +381,38 @@ static void take_off(struct worker *worker, sardine_cache *cache, uint32_t id, b
         dnsdist.set_tag(dq, FLIGHT_TAG, worker->tag);
 }
 
+/* When a reply that a rule has made has no records but an OPT, dnsdist writes that anew, without options: an
+ * Extended DNS Error on a failure would be lost. Let it travel as a tag, for sardine_dnsdist_self_answered().
+ */
+static void save_opt(struct worker *worker, void *dq, size_t len)
+{
+        size_t at = message_only_opt(worker->reply, len);
+        if (at == 0 || len - at > FLIGHT_QUERY_MAX)
+                return;
+        worker->tag[0] = OPT_MARK;
+        flight_put_hex(worker->tag + 1, worker->reply + at, len - at);
+        dnsdist.set_tag(dq, FLIGHT_TAG, worker->tag);
+}
+
+static void restore_opt(void *dr, const char *tag)
+{
+        uint8_t opt[FLIGHT_QUERY_MAX];
+        size_t opt_len = strlen(tag) / 2;
+        if (opt_len > sizeof opt || !flight_get_hex(&tag, opt, opt_len))
+                return;
+        size_t end = message_question_end(dnsdist.get_header(dr), dnsdist.get_len(dr));
+        if (!dnsdist.set_size(dr, end + opt_len))
+                return;
+        uint8_t *message = dnsdist.get_header(dr);
+        memcpy(message + end, opt, opt_len);
+        message[11] = 1; /* ARCOUNT */
+}
+
 /* It passes without being looked up, but must be told from what never came here. */
 static void pass_by(void *dq)
 {
         if (atomic_load_explicit(&no_server, memory_order_relaxed) != SARDINE_DNSDIST_IGNORE)
-                dnsdist.set_tag(dq, FLIGHT_TAG, "-");
+                dnsdist.set_tag(dq, FLIGHT_TAG, PASSED_BY);
 }
 
 static void mark_hit(void *dq)
@@ -418,6 +448,7 @@ int sardine_dnsdist_lookup(uint32_t pool, void *dq)
 
         if (!miss && (outcome == SARDINE_HIT || outcome == SARDINE_STALE) &&
             put_reply(worker, dq, answer.len)) {
+                save_opt(worker, dq, answer.len);
                 mark_hit(dq);
                 return 1;
         }
@@ -480,7 +511,7 @@ static void write_for_client(struct worker *worker, sardine_cache *cache, void *
 static struct worker *landing(void *dr)
 {
         const char *tag = dnsdist.get_tag(dr, FLIGHT_TAG);
-        struct worker *worker = tag != NULL && tag[0] != '-' ? worker_of_thread() : NULL;
+        struct worker *worker = tag != NULL && tag[0] != PASSED_BY[0] ? worker_of_thread() : NULL;
         return worker != NULL && flight_read(tag, &worker->flight) ? worker : NULL;
 }
 
@@ -532,6 +563,11 @@ int sardine_dnsdist_self_answered(void *dr)
         uint8_t header[MESSAGE_HEADER];
         if (dnsdist.get_len(dr) < sizeof header)
                 return 0;
+        const char *tag = dnsdist.get_tag(dr, FLIGHT_TAG);
+        if (tag != NULL && tag[0] == OPT_MARK) {
+                restore_opt(dr, tag + 1);
+                return 0;
+        }
         memcpy(header, dnsdist.get_header(dr), sizeof header);
         if (message_rcode(header) != MESSAGE_SERVFAIL)
                 return 0;

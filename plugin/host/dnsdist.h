@@ -79,8 +79,8 @@ int sardine_dnsdist_lookup(uint32_t pool, void *dq);
  * failure; write it for the client that waits if the backend was asked with DO on its behalf. */
 void sardine_dnsdist_response(void *dr);
 
-/* In an action for responses that dnsdist made itself, when there is the tag "sardine": no backend was up.
- * Returns 1 when the response is to be dropped, else 0. */
+/* In an action for responses that dnsdist made itself, when there is the tag "sardine": no backend was up, or
+ * dnsdist took the options from the OPT of a hit. Returns 1 when the response is to be dropped, else 0. */
 int sardine_dnsdist_self_answered(void *dr);
 
 /* [cdef] */

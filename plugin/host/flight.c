@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static char *put_hex(char *to, const uint8_t *bytes, size_t n)
+char *flight_put_hex(char *to, const uint8_t *bytes, size_t n)
 {
         static const char digits[] = "0123456789abcdef";
         for (size_t i = 0; i < n; i++) {
@@ -21,8 +21,7 @@ static int hex_digit(char c)
         return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* false when there are fewer digits, or other characters. */
-static bool get_hex(const char **from, uint8_t *bytes, size_t n)
+bool flight_get_hex(const char **from, uint8_t *bytes, size_t n)
 {
         for (size_t i = 0; i < n; i++) {
                 int high = hex_digit((*from)[0]);
@@ -43,16 +42,16 @@ void flight_write(const struct flight *flight, char text[FLIGHT_TEXT_SIZE])
             (uint8_t)(cache >> 24), (uint8_t)(cache >> 16),    (uint8_t)(cache >> 8), (uint8_t)cache,
             flight->flags,          (uint8_t)(token_len >> 8), (uint8_t)token_len,
         };
-        text = put_hex(text, fixed, sizeof fixed);
-        text = put_hex(text, flight->token.bytes, token_len);
-        put_hex(text, flight->query, flight->query_len);
+        text = flight_put_hex(text, fixed, sizeof fixed);
+        text = flight_put_hex(text, flight->token.bytes, token_len);
+        flight_put_hex(text, flight->query, flight->query_len);
 }
 
 bool flight_read(const char *text, struct flight *flight)
 {
         uint8_t fixed[FLIGHT_FIXED];
         size_t digits = strnlen(text, FLIGHT_TEXT_SIZE);
-        if (digits == FLIGHT_TEXT_SIZE || digits % 2 != 0 || !get_hex(&text, fixed, sizeof fixed))
+        if (digits == FLIGHT_TEXT_SIZE || digits % 2 != 0 || !flight_get_hex(&text, fixed, sizeof fixed))
                 return false;
         flight->cache =
             (uint32_t)fixed[0] << 24 | (uint32_t)fixed[1] << 16 | (uint32_t)fixed[2] << 8 | fixed[3];
@@ -63,6 +62,6 @@ bool flight_read(const char *text, struct flight *flight)
                 return false;
         flight->token.len = (uint16_t)token_len;
         flight->query_len = (uint16_t)(left - token_len);
-        return get_hex(&text, flight->token.bytes, token_len) &&
-               get_hex(&text, flight->query, flight->query_len);
+        return flight_get_hex(&text, flight->token.bytes, token_len) &&
+               flight_get_hex(&text, flight->query, flight->query_len);
 }

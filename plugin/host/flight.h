@@ -34,6 +34,11 @@ struct flight {
         uint8_t query[FLIGHT_QUERY_MAX];
 };
 
+/* Bytes as text, and back. The one returns where the text ends; the other moves *from past the digits, and
+ * returns false when there are fewer, or other characters. */
+char *flight_put_hex(char *to, const uint8_t *bytes, size_t n);
+bool flight_get_hex(const char **from, uint8_t *bytes, size_t n);
+
 void flight_write(const struct flight *flight, char text[FLIGHT_TEXT_SIZE]);
 
 /* false: not written by flight_write(). */

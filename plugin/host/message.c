@@ -20,12 +20,11 @@ void message_copy_rd_cd(uint8_t *message, const uint8_t *from)
         message[3] = (uint8_t)((message[3] & ~FLAG3_CD) | (from[3] & FLAG3_CD));
 }
 
-/* Where the question ends; `len` for a message that is not what message.h asks for. */
-static size_t question_end(const uint8_t *query, size_t len)
+size_t message_question_end(const uint8_t *message, size_t len)
 {
         size_t at = MESSAGE_HEADER;
-        while (at < len && query[at] != 0)
-                at += query[at] + 1u;
+        while (at < len && message[at] != 0)
+                at += message[at] + 1u;
         at += 1 + QTYPE_AND_QCLASS;
         return at < len ? at : len;
 }
@@ -33,7 +32,7 @@ static size_t question_end(const uint8_t *query, size_t len)
 size_t message_add_do(uint8_t *query, size_t len, size_t cap, uint16_t udp_size)
 {
         static const uint8_t opt[MESSAGE_OPT] = {0, 0, 41};
-        size_t at = question_end(query, len);
+        size_t at = message_question_end(query, len);
         if (at == len) {
                 if (cap - len < sizeof opt)
                         return 0;
@@ -53,10 +52,19 @@ size_t message_add_do(uint8_t *query, size_t len, size_t cap, uint16_t udp_size)
 
 size_t message_empty_response(const uint8_t *query, size_t len, unsigned rcode, uint8_t *out)
 {
-        size_t end = question_end(query, len);
+        size_t end = message_question_end(query, len);
         memcpy(out, query, end);
         out[2] = (uint8_t)(FLAG2_QR | (query[2] & FLAG2_RD));
         out[3] = (uint8_t)((query[3] & FLAG3_CD) | rcode);
         memset(out + 6, 0, 6); /* ANCOUNT, NSCOUNT, ARCOUNT */
         return end;
+}
+
+size_t message_only_opt(const uint8_t *response, size_t len)
+{
+        static const uint8_t counts[] = {0, 1, 0, 0, 0, 0, 0, 1};
+        if (len < MESSAGE_HEADER || memcmp(response + 4, counts, sizeof counts) != 0)
+                return 0;
+        size_t end = message_question_end(response, len);
+        return len - end > MESSAGE_OPT ? end : 0;
 }

@@ -40,6 +40,12 @@ void message_copy_rd_cd(uint8_t *message, const uint8_t *from);
  * length, or 0 when it has DO already, or there is no room in `cap`. */
 size_t message_add_do(uint8_t *query, size_t len, size_t cap, uint16_t udp_size);
 
+/* Of a response that is nothing but its question and an OPT with options: where the OPT begins. Else 0. */
+size_t message_only_opt(const uint8_t *response, size_t len);
+
+/* Where the question ends; `len` when the message ends before. */
+size_t message_question_end(const uint8_t *message, size_t len);
+
 /* Write a response without records to such a query. Returns its length, at most that of the query. */
 size_t message_empty_response(const uint8_t *query, size_t len, unsigned rcode, uint8_t *out);
 

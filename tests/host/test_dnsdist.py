@@ -127,6 +127,20 @@ class Rules(DnsdistTest):
         self.expect_upstream(host, "a.allowed.example", 1)
         self.expect_upstream(host, "a.allowed-response.example", 1)
 
+    def b48_extended_errors_of_answers_without_records(self):
+        host = self.start(CACHE + "addAction('rd.example.', SetNoRecurseAction())\n")
+        error = (dnsmsg.EDE, b"\0\6bogus")
+        for name in ("a.example", "a.rd.example"):
+            script = lambda m, _: reply(m, rcode=dnsmsg.SERVFAIL, edns=opt(flags=m.opt.ttl, options=[error]))
+            self.upstream.on(name, A, script)
+            host.ask(query(name, edns=opt()))
+            for tcp in (False, True):
+                answer = host.ask(query(name, flags=dnsmsg.RD, edns=opt()), tcp)
+                self.assertEqual((answer.rcode, answer.edns_options), (dnsmsg.SERVFAIL, [error]))
+                self.assertTrue(answer.flags & dnsmsg.RD)
+                self.assertEqual(host.ask(query(name), tcp).opts, [])
+            self.assertLessEqual(self.upstream.asked(name), 2)  # 2: when the clock's second changed in between
+
     def test_response_rules_for_hits(self):
         host = self.start(
             CACHE + "addCacheHitResponseAction('drop-hits.example.', DropResponseAction())\n"

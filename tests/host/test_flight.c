@@ -129,6 +129,21 @@ static void test_empty_response(void **state)
         assert_int_equal(response[3], 0x12);
 }
 
+static void b48_a_response_with_nothing_but_an_opt(void **state)
+{
+        (void)state;
+        uint8_t response[sizeof with_opt];
+        memcpy(response, with_opt, sizeof with_opt);
+        assert_int_equal(message_only_opt(response, sizeof response), sizeof plain);
+        for (size_t len = 0; len <= sizeof plain + MESSAGE_OPT; len++) /* none, cut, or without options */
+                assert_int_equal(message_only_opt(response, len), 0);
+        for (int count = 5; count < 12; count += 2) {
+                response[count] ^= 2;
+                assert_int_equal(message_only_opt(response, sizeof response), 0);
+                response[count] ^= 2;
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -138,6 +153,7 @@ int main(void)
             cmocka_unit_test(b45_do_is_set_in_the_clients_opt),
             cmocka_unit_test(test_nothing_happens_to_what_is_cut),
             cmocka_unit_test(test_empty_response),
+            cmocka_unit_test(b48_a_response_with_nothing_but_an_opt),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 
 #include "entry/header.h"
 #include "entry/stored.h"
+#include "sardine.h"
 #include "wire/bytes.h"
 #include "wire/name.h"
 
@@ -47,6 +48,10 @@ void entry_key_clear_page(struct entry_key *key)
         key->len = (uint16_t)page_at(key);
 }
 
+enum {
+        KEY_OPTION_FIXED = 3, /* code and length of an option in the key */
+};
+
 static bool is_folded(const uint8_t *p, size_t len)
 {
         for (size_t i = 0; i < len; i++) {
@@ -54,6 +59,19 @@ static bool is_folded(const uint8_t *p, size_t len)
                         return false;
         }
         return true;
+}
+
+/* Is it a tag and options, see key.h? The walk shows the tag. */
+static bool extra_check(const uint8_t *extra, size_t len)
+{
+        if (len == 0)
+                return true;
+        size_t at = 1 + (size_t)extra[0];
+        if (len == 1 || extra[0] > SARDINE_TAG_MAX)
+                return false;
+        while (at + KEY_OPTION_FIXED <= len)
+                at += KEY_OPTION_FIXED + (size_t)extra[at + 2];
+        return at == len;
 }
 
 bool entry_key_check(const uint8_t *bytes, size_t len)
@@ -66,7 +84,8 @@ bool entry_key_check(const uint8_t *bytes, size_t len)
             wire_name_length(name, bytes + len) != name_len || !is_folded(name, name_len))
                 return false;
         size_t at = KEY_AT_NAME + name_len + bytes[KEY_AT_EXTRA_LEN];
-        return at == len && bytes[KEY_AT_PAGE] == KEY_NO_PAGE;
+        return at == len && bytes[KEY_AT_PAGE] == KEY_NO_PAGE &&
+               extra_check(name + name_len, bytes[KEY_AT_EXTRA_LEN]);
 }
 
 uint64_t entry_network_hash(uint8_t code, const uint8_t addr[16], const uint8_t *secret, size_t secret_len)

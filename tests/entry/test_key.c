@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "message.h"
+#include "sardine.h"
 
 static const uint8_t secret[192] = "a secret that is no secret, for these tests";
 
@@ -30,9 +31,9 @@ static size_t make_keys(struct entry_key keys[32])
         init(&keys[n++], "www.example.com", 257, true, false, "");
         init(&keys[n++], "www.example.com", 258, true, false, "");
         init(&keys[n++], "www.example.com", DNS_A << 8, true, false, "");
-        init(&keys[n++], "www.example.com", DNS_A, true, false, "x");
-        init(&keys[n++], "www.example.com", DNS_A, true, false, "y");
-        init(&keys[n++], "www.example.com", DNS_A, true, false, "xy");
+        init(&keys[n++], "www.example.com", DNS_A, true, false, "\1x");
+        init(&keys[n++], "www.example.com", DNS_A, true, false, "\1y");
+        init(&keys[n++], "www.example.com", DNS_A, true, false, "\2xy");
         init(&keys[n++], "www.example.net", DNS_A, true, false, "");
         init(&keys[n++], "www.examplf.com", DNS_A, true, false, "");
         init(&keys[n++], "www.examplecom", DNS_A, true, false, "");
@@ -51,7 +52,7 @@ static size_t make_keys(struct entry_key keys[32])
         entry_key_set_page(&keys[n++], network_code(ECS_IPV4, 0), 0);
         init(&keys[n], "www.example.com", DNS_A, true, false, "");
         entry_key_set_page(&keys[n++], network_code(ECS_IPV6, 56), 0);
-        init(&keys[n], "www.example.com", DNS_A, true, false, "x");
+        init(&keys[n], "www.example.com", DNS_A, true, false, "\1x");
         entry_key_set_page(&keys[n++], network_code(ECS_IPV4, 24), 0);
         return n;
 }
@@ -148,6 +149,23 @@ static void keys_pass_the_check_and_damaged_ones_do_not(void **state)
         init(&key, "www.example.com", DNS_A, true, false, "");
         key.bytes[KEY_AT_NAME] = 0xc0;
         assert_false(entry_key_check(key.bytes, key.len));
+        /* What is extra is a tag within it, then whole options. */
+        static const struct {
+                const char *extra;
+                size_t len;
+                bool good;
+        } extras[] = {
+            {"\1x", 2, true},        {"\0", 1, false},
+            {"\2x", 2, false},       {"\310x", 2, false},
+            {"\0\0\12\1c", 5, true}, {"\0\0\12\2c", 5, false},
+            {"\1x\0\12\0", 5, true}, {"\1x\0\12", 4, false},
+            {"\1x\0", 3, false},     {"\0\0\12\0\0\14", 6, false},
+        };
+        for (size_t i = 0; i < sizeof extras / sizeof *extras; i++) {
+                entry_key_init(&key, (const uint8_t *)"", 1, DNS_A, true, false,
+                               (const uint8_t *)extras[i].extra, extras[i].len);
+                assert_int_equal(entry_key_check(key.bytes, key.len), extras[i].good);
+        }
 }
 
 static void the_longest_key_fits(void **state)
@@ -159,6 +177,8 @@ static void the_longest_key_fits(void **state)
                 name[at] = 1, name[at + 1] = 'Z';
         uint8_t extra[255];
         memset(extra, 'e', sizeof extra);
+        extra[0] = SARDINE_TAG_MAX;
+        extra[1 + SARDINE_TAG_MAX + 2] = 255 - 1 - SARDINE_TAG_MAX - 3; /* an option's length */
         entry_key_init(&key, name, 255, 65535, true, true, extra, 255);
         assert_true(entry_key_check(key.bytes, key.len));
         entry_key_set_page(&key, network_code(ECS_IPV6, 128), 65535);

@@ -21,8 +21,6 @@
 enum {
         CACHE_SECRET = 192,
         CACHE_SPLITS_MAX = 16,
-        /* A caller that was asked to refresh and never came back is given up after so many seconds. */
-        CACHE_REFRESH_PATIENCE = 10,
 };
 
 struct sardine_cache {
@@ -34,9 +32,12 @@ struct sardine_cache {
         uint64_t clock_origin; /* milliseconds */
 
         _Atomic uint64_t generation; /* of purges; written under the store's lock */
-        struct marks refreshing;     /* entries that a caller was asked to fetch anew */
-        struct marks failing;        /* expired entries that the upstream could not renew */
-        struct pending pending;      /* questions that are being asked, for those who wait */
+        /* Walks under way; under the store's lock. No page of networks is split meanwhile: what moves from a
+         * page that is still to come to one that has been passed would be passed by. */
+        uint32_t walks;
+        struct marks refreshing; /* entries that a caller was asked to fetch anew */
+        struct marks failing;    /* expired entries that the upstream could not renew */
+        struct pending pending;  /* questions that are being asked, for those who wait */
         struct counters counters;
 };
 

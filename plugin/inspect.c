@@ -84,6 +84,23 @@ static bool rcode_selected(const struct selection *s, const struct entry_view *a
         return !s->selector || !s->selector->use_rcode || s->selector->rcode == answer->rcode;
 }
 
+/* Visit every entry, while no page of networks is split. `purge`: what was asked upstream before this moment
+ * is not let in any more (B70). */
+static uint64_t walk_all(struct sardine_cache *cache, store_visitor visit, void *ctx, bool purge)
+{
+        uint64_t removed = 0;
+        store_lock(cache->store);
+        cache->walks++;
+        if (purge)
+                atomic_fetch_add_explicit(&cache->generation, 1, memory_order_release);
+        store_unlock(cache->store);
+        store_walk(cache->store, visit, ctx, purge, &removed);
+        store_lock(cache->store);
+        cache->walks--;
+        store_unlock(cache->store);
+        return removed;
+}
+
 struct walk {
         struct selection selection;
         sardine_walk_fn fn;
@@ -155,7 +172,7 @@ int64_t sardine_walk(sardine_cache *cache, const struct sardine_selector *select
         int err = selection_init(&w.selection, selector);
         if (err)
                 return err;
-        store_walk(cache->store, walk_visit, &w, false, NULL);
+        walk_all(cache, walk_visit, &w, false);
         return w.calls;
 }
 
@@ -228,7 +245,7 @@ static enum store_visit expunge_visit(void *ctx, const uint8_t *entry, uint32_t 
         return goes ? STORE_REMOVE : STORE_GO_ON;
 }
 
-/* What was asked upstream before this moment is not let in any more (B70). */
+/* As a purge of everything. */
 static void bar_inflight(struct sardine_cache *cache)
 {
         store_lock(cache->store);
@@ -244,12 +261,10 @@ int64_t sardine_expunge(sardine_cache *cache, const struct sardine_selector *sel
         int err = selection_init(&s, selector);
         if (err)
                 return err;
+        if (selector)
+                return (int64_t)walk_all(cache, expunge_visit, &s, true);
         bar_inflight(cache);
-        if (!selector)
-                return (int64_t)store_shrink(cache->store, 0, cache_now(cache));
-        uint64_t removed = 0;
-        store_walk(cache->store, expunge_visit, &s, true, &removed);
-        return (int64_t)removed;
+        return (int64_t)store_shrink(cache->store, 0, cache_now(cache));
 }
 
 int64_t sardine_expunge_to(sardine_cache *cache, uint64_t n)

@@ -382,7 +382,7 @@ static int put_answer(struct put *put, const uint8_t *answer, networks_allow all
                 reason = announce(put, put->pages, entry_expiry(put->built));
         if (reason)
                 return -(int)reason;
-        if (crowded && put->pages < pages_most(put))
+        if (crowded && put->pages < pages_most(put) && put->cache->walks == 0)
                 split(put); /* if that fails, the answer is there all the same */
         return at >= 0 ? SARDINE_REPLACED : SARDINE_STORED;
 }

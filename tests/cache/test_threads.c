@@ -5,9 +5,11 @@
 #include "kit.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "wire/bytes.h"
 #include "wire/dns.h"
@@ -190,6 +192,7 @@ static void b61_b69_b82_b83_all_at_once(void **state)
                 for (int n = 0; n < 40; n++)
                         ask_one(i, 0, false, NULL);
         }
+        atomic_store(&over, false);
         pthread_t readers[3], others[3];
         for (uintptr_t i = 0; i < 3; i++)
                 assert_int_equal(pthread_create(&readers[i], NULL, reader, (void *)(i + 1)), 0);
@@ -210,9 +213,175 @@ static void b61_b69_b82_b83_all_at_once(void **state)
         sardine_destroy(cache);
 }
 
+/* A question with answers for many networks: some are there from the start, and while a writer brings others,
+ * so that pages are made and split, no reader misses one of them, no walk passes one by, and no purge leaves
+ * one behind. Nothing has to be evicted here. */
+enum {
+        FIRST_TAILORED = 0x10000000, /* names apart from the others */
+        TAILORED = 12,               /* one after the other */
+        KEPT = 40,                   /* networks of each that are there from the start */
+        BROUGHT = 300,               /* and later */
+        BYSTANDERS = 1000,           /* other names, so that a walk takes its time */
+};
+
+static _Atomic unsigned tailored; /* the name whose KEPT networks are all there */
+static _Atomic unsigned purged;   /* the last name that somebody has begun to purge */
+
+static size_t put_network(uint8_t *out, size_t at, unsigned network, uint8_t scope)
+{
+        const uint8_t opt[22] = {0,
+                                 0,
+                                 DNS_OPT,
+                                 4,
+                                 208,
+                                 0,
+                                 0,
+                                 0,
+                                 0,
+                                 0,
+                                 11,
+                                 0,
+                                 8,
+                                 0,
+                                 7,
+                                 0,
+                                 1,
+                                 24,
+                                 scope,
+                                 10,
+                                 (uint8_t)(network >> 8),
+                                 (uint8_t)network};
+        memcpy(out + at, opt, sizeof opt);
+        out[11] = 1;
+        return at + sizeof opt;
+}
+
+static int ask_network(unsigned i, unsigned network, struct sardine_token *token)
+{
+        uint8_t packet[80], buf[512];
+        struct sardine_query q = {.sz = sizeof q, .packet = packet};
+        struct sardine_answer a = {.sz = sizeof a, .buf = buf, .cap = sizeof buf, .token = token};
+        q.len = put_network(packet, make_query(i, false, packet), network, 0);
+        int outcome = sardine_lookup(cache, &q, &a);
+        if (outcome == SARDINE_HIT)
+                CHECK(buf[7] == 1 && get_be32(buf + 12 + 19 + 12) == (1u << 24 | network));
+        return outcome;
+}
+
+/* false: a purge came between. */
+static bool bring(unsigned i, unsigned network)
+{
+        uint8_t packet[80], response[512];
+        struct sardine_query q = {.sz = sizeof q, .packet = packet};
+        struct sardine_token token;
+        q.len = put_network(packet, make_query(i, false, packet), network, 0);
+        CHECK(sardine_token_init(cache, &q, &token) == 0);
+        size_t at = make_response(i, 1, network < KEPT ? 80000 : 70000, response);
+        put_be32(response + at - 4, 1u << 24 | network);
+        at = put_network(response, at, network, 24);
+        int outcome = sardine_insert(cache, &token, response, at, NULL, NULL);
+        CHECK(outcome >= 0);
+        return outcome != SARDINE_REFUSED;
+}
+
+static void *network_writer(void *arg)
+{
+        (void)arg;
+        for (unsigned n = 1; n <= TAILORED; n++) {
+                unsigned i = FIRST_TAILORED + n;
+                for (unsigned k = 0; k < KEPT; k++)
+                        while (!bring(i, k))
+                                ;
+                atomic_store(&tailored, i);
+                for (unsigned k = 0; k < BROUGHT; k++)
+                        bring(i, KEPT + k);
+        }
+        atomic_store(&over, true);
+        return NULL;
+}
+
+static void *network_reader(void *arg)
+{
+        uint32_t state = (uint32_t)(uintptr_t)arg;
+        while (!atomic_load(&over)) {
+                unsigned i = atomic_load(&tailored);
+                int outcome = ask_network(i, next_random(&state) % KEPT, NULL);
+                CHECK(outcome == SARDINE_HIT || atomic_load(&purged) >= i);
+        }
+        return NULL;
+}
+
+static int see_network(void *ctx, const struct sardine_entry_view *entry)
+{
+        unsigned network = (unsigned)entry->ecs_addr[1] << 8 | entry->ecs_addr[2];
+        if (network < KEPT)
+                ((bool *)ctx)[network] = true;
+        return 0;
+}
+
+static void *network_walker(void *arg)
+{
+        (void)arg;
+        for (unsigned n = 0; !atomic_load(&over); n++) {
+                unsigned i = atomic_load(&tailored);
+                uint8_t packet[64];
+                make_query(i, false, packet);
+                struct sardine_selector sel = {.sz = sizeof sel, .name = packet + 12, .name_len = 15};
+                if (n % 4 == 3) {
+                        atomic_store(&purged, i);
+                        CHECK(sardine_expunge(cache, &sel) >= 0);
+                        for (unsigned k = 0; k < KEPT; k++)
+                                CHECK(ask_network(i, k, NULL) == SARDINE_MISS);
+                        while (atomic_load(&tailored) == i && !atomic_load(&over))
+                                sched_yield();
+                        continue;
+                }
+                bool seen[KEPT] = {false};
+                CHECK(sardine_walk(cache, &sel, see_network, seen) >= KEPT);
+                for (unsigned k = 0; k < KEPT; k++)
+                        CHECK(seen[k]);
+                /* No page is split while somebody walks. */
+                nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
+        }
+        return NULL;
+}
+
+static void b20_b70_b76_b82_networks_while_pages_are_split(void **state)
+{
+        (void)state;
+        struct sardine_options o;
+        sardine_options_init(&o, sizeof o);
+        o.max_bytes = 64 << 20;
+        assert_int_equal(sardine_create(&o, &cache), 0);
+        atomic_store(&over, false);
+        for (unsigned i = 0; i < BYSTANDERS; i++) {
+                struct sardine_token token;
+                uint8_t response[512];
+                assert_int_equal(ask_one(i, 0, false, &token), SARDINE_MISS);
+                size_t len = make_response(i, 3, 80000, response);
+                assert_int_equal(sardine_insert(cache, &token, response, len, NULL, NULL), SARDINE_STORED);
+        }
+        for (unsigned k = 0; k < KEPT; k++)
+                assert_true(bring(FIRST_TAILORED, k));
+        atomic_store(&tailored, FIRST_TAILORED);
+        pthread_t threads[4];
+        assert_int_equal(pthread_create(&threads[0], NULL, network_reader, (void *)1), 0);
+        assert_int_equal(pthread_create(&threads[1], NULL, network_reader, (void *)2), 0);
+        assert_int_equal(pthread_create(&threads[2], NULL, network_walker, NULL), 0);
+        assert_int_equal(pthread_create(&threads[3], NULL, network_writer, NULL), 0);
+        for (int i = 0; i < 4; i++)
+                pthread_join(threads[i], NULL);
+        struct sardine_stats s = {.sz = sizeof s};
+        assert_int_equal(sardine_stats_get(cache, &s), 0);
+        assert_int_equal(s.evicted + s.expired, 0);
+        assert_true(s.expunged > 0);
+        sardine_destroy(cache);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+            cmocka_unit_test(b20_b70_b76_b82_networks_while_pages_are_split),
             cmocka_unit_test(b61_b69_b82_b83_all_at_once),
         };
         return cmocka_run_group_tests_name("cache/threads", tests, NULL, NULL);

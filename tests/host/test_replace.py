@@ -97,7 +97,7 @@ class Replace(DnsdistTest):
         self.expect_upstream(host, "a.p.example", 0, tcp=True)
         host.console("getPool(''):setCache(own)")
         self.expect_upstream(host, "a.example", 1)
-        self.expect_upstream(host, "a.example", 1, tcp=True)
+        self.assertEqual(host.console("own:toString() .. ' ' .. pc:toString()"), "3/123 1/10000")
 
     def test_stale_settings_in_any_order(self):
         for config in ("setStaleCacheEntriesTTL(600)\n" + STOCK, STOCK + "setStaleCacheEntriesTTL(600)\n"):

@@ -233,8 +233,6 @@ static uint64_t available(const struct store *store)
 int evict_make_room(struct store *store, unsigned class, uint32_t stride, uint32_t now)
 {
         struct log *log = &store->log;
-        if (log_room(log, class) >= stride)
-                return 0;
         log_seal(log, class);
         log_poll(log);
         if (log_segments_used(log) >= COMPACT_FROM) {

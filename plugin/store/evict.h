@@ -15,7 +15,7 @@ unsigned evict_class(const struct store *store, bool proven, uint32_t expiry, ui
 /* Did a popular entry with this hash have to go lately? Then not again. */
 bool evict_lay_ghost(struct store *store, uint32_t hash);
 
-/* See to it that the class's open segment has room for `stride` bytes, by reclaiming segments if need be.
+/* The class's open segment has no room for `stride` bytes: make some, by reclaiming segments if need be.
  * 0, or -ENOMEM: the system gives no memory, or a reader has been sleeping inside a section for too long. */
 int evict_make_room(struct store *store, unsigned class, uint32_t stride, uint32_t now);
 

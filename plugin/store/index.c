@@ -6,9 +6,20 @@
 #include "store/fence.h"
 #include "store/memory.h"
 
+/* From this size on the index grows by huge pages: what is not used yet of the last one is then little beside
+ * the rest. Small pages cannot be made huge later without making readers wait. */
+enum {
+        HUGE_FROM = 16 * BLOCK_SIZE,
+};
+
+static size_t bytes_for(uint64_t size)
+{
+        return (size * sizeof(struct bucket) + PAGE - 1) & ~(size_t)(PAGE - 1);
+}
+
 int index_init(struct index *index, uint64_t limit, bool huge)
 {
-        *index = (struct index){.limit = limit, .huge = huge};
+        *index = (struct index){.limit = limit, .huge = huge, .touched = bytes_for(BUCKETS_MIN)};
         index->buckets = memory_reserve(limit * sizeof(struct bucket));
         if (!index->buckets)
                 return -ENOMEM;
@@ -21,20 +32,20 @@ void index_fini(struct index *index)
         memory_unreserve(index->buckets, index->limit * sizeof(struct bucket));
 }
 
-static size_t bytes_for(uint64_t size)
-{
-        return (size * sizeof(struct bucket) + PAGE - 1) & ~(size_t)(PAGE - 1);
-}
-
-size_t index_bytes(const struct index *index)
-{
-        return bytes_for(index_size(index));
-}
-
 size_t index_split_cost(const struct index *index)
 {
-        uint64_t size = index_size(index);
-        return bytes_for(size + 1) - bytes_for(size);
+        return bytes_for(index_size(index) + 1) > index->touched ? PAGE : 0;
+}
+
+static void touch_more(struct index *index, uint64_t budget)
+{
+        if (index->huge && index->touched >= HUGE_FROM && index->touched % BLOCK_SIZE == 0 &&
+            budget >= BLOCK_SIZE) {
+                memory_make_huge((uint8_t *)index->buckets + index->touched);
+                index->touched += BLOCK_SIZE;
+        } else {
+                index->touched += PAGE;
+        }
 }
 
 static void moved(struct index *index)
@@ -43,8 +54,10 @@ static void moved(struct index *index)
         atomic_store_explicit(&index->moves, moves + 1, memory_order_release);
 }
 
-void index_split(struct index *index)
+void index_split(struct index *index, uint64_t budget)
 {
+        if (index_split_cost(index) > 0)
+                touch_more(index, budget);
         uint64_t size = index_size(index);
         uint64_t from = size - (UINT64_C(1) << (63 - __builtin_clzll(size)));
         struct bucket *old = &index->buckets[from], *new = &index->buckets[size];
@@ -61,9 +74,6 @@ void index_split(struct index *index)
         for (unsigned i = 0; i < SLOTS; i++)
                 if (leaves[i])
                         slot_set(&old->slot[i], 0);
-        size_t end = (size + 1) * sizeof(struct bucket);
-        if (index->huge && end % BLOCK_SIZE == 0)
-                memory_make_huge((uint8_t *)index->buckets + end - BLOCK_SIZE);
 }
 
 slot_t *index_slot_of(struct index *index, uint32_t hash, uint32_t location)
@@ -149,12 +159,17 @@ static bool move_slot(struct index *index, uint64_t from, slot_t *slot, uint64_t
 static slot_t *make_vacancy(struct index *index, uint64_t from, unsigned depth)
 {
         const uint64_t size = index_size(index);
+        uint64_t other[SLOTS];
+        for (unsigned i = 0; i < SLOTS; i++) {
+                uint32_t hash = slot_hash(slot_get(&index->buckets[from].slot[i]));
+                other[i] = index_address(hash, size);
+                if (other[i] == from)
+                        other[i] = index_address(index_mix(hash), size);
+                __builtin_prefetch(&index->buckets[other[i]]);
+        }
         for (unsigned i = 0; i < SLOTS; i++) {
                 slot_t *slot = &index->buckets[from].slot[i];
-                uint32_t hash = slot_hash(slot_get(slot));
-                uint64_t to = index_address(hash, size);
-                if (to == from)
-                        to = index_address(index_mix(hash), size);
+                uint64_t to = other[i];
                 if (to == from || may_escape(index, from, to))
                         continue;
                 slot_t *empty =
@@ -193,7 +208,8 @@ void index_reset(struct index *index)
         atomic_store_explicit(&index->size, BUCKETS_MIN, memory_order_release);
         moved(index);
         /* A reader that still has the old size finds zeroes. */
-        memory_discard((uint8_t *)index->buckets + bytes_for(BUCKETS_MIN),
-                       bytes_for(size) - bytes_for(BUCKETS_MIN));
+        size_t least = bytes_for(BUCKETS_MIN);
+        memory_discard((uint8_t *)index->buckets + least, index->touched - least);
         memory_make_small(index->buckets, index->limit * sizeof(struct bucket));
+        index->touched = least;
 }

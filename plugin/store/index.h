@@ -44,7 +44,8 @@ struct index {
          * has been put elsewhere. A reader that found nothing looks again when this changed meanwhile. */
         _Atomic uint64_t moves;
         uint64_t limit;         /* buckets that the range can hold; constant */
-        bool huge;              /* use huge pages for what is complete; constant */
+        size_t touched;         /* bytes of memory that count as ours */
+        bool huge;              /* use huge pages when it is large; constant */
         struct walker *walkers; /* the writer's lock */
 };
 
@@ -121,12 +122,12 @@ static inline uint64_t index_size(const struct index *index)
 int index_init(struct index *index, uint64_t limit, bool huge);
 void index_fini(struct index *index);
 
-/* Memory touched, and what the next split would add to it. */
-size_t index_bytes(const struct index *index);
+/* What the next split at least adds to `touched`. */
 size_t index_split_cost(const struct index *index);
 
-/* Split one bucket. The index must be below its limit. */
-void index_split(struct index *index);
+/* Split one bucket; `touched` may grow by `budget`, which allows the cost. The index must be below its limit.
+ */
+void index_split(struct index *index, uint64_t budget);
 
 /* Under the lock. */
 void index_walk_begin(struct index *index, struct walker *walker);

@@ -100,12 +100,6 @@ void *memory_reserve(size_t len)
 void memory_make_huge(void *block)
 {
         advise(block, BLOCK_SIZE, true);
-#ifdef MADV_COLLAPSE
-        const int collapse = MADV_COLLAPSE;
-#else
-        const int collapse = 25; /* Linux 6.1; before that khugepaged does it some day */
-#endif
-        madvise(block, BLOCK_SIZE, collapse);
 }
 
 void memory_make_small(void *range, size_t len)

@@ -31,7 +31,8 @@ void memory_block_free(struct memory *memory, void *block);
 void *memory_reserve(size_t len);
 void memory_unreserve(void *range, size_t len);
 
-/* Put what was written, page by page, to a block of such a range onto a huge page, if the system likes. */
+/* Advice for an untouched block of such a range: a huge page on first touch. And back to small ones for all.
+ */
 void memory_make_huge(void *block);
 void memory_make_small(void *range, size_t len);
 

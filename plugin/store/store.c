@@ -263,7 +263,7 @@ static bool grow(struct store *store)
                 log_release(&store->log);
         if (index_split_cost(index) > store_budget(store))
                 return false;
-        index_split(index);
+        index_split(index, store_budget(store));
         return true;
 }
 
@@ -319,13 +319,20 @@ int store_put_locked(struct store *store, uint64_t hash, store_match match, cons
         struct found found = lookup(store, folded, match, key);
         bool proven = found.entry ? slot_popularity(found.value) > 0 : evict_lay_ghost(store, folded);
         const uint64_t max = store->options.max_entries;
-        if (!found.entry && max && store->entries >= max)
+        bool undisturbed = true;
+        if (!found.entry && max && store->entries >= max) {
                 evict_some(store, max < EVICT_FROM ? 1 : EVICT_STEP, now);
+                undisturbed = false;
+        }
         unsigned class = evict_class(store, proven, entry_expiry(entry), now);
-        int err = evict_make_room(store, class, stride, now);
-        if (err)
-                return err;
-        found = lookup(store, folded, match, key);
+        if (log_room(log, class) < stride) {
+                int err = evict_make_room(store, class, stride, now);
+                if (err)
+                        return err;
+                undisturbed = false;
+        }
+        if (!undisturbed)
+                found = lookup(store, folded, match, key);
         if (found.entry) {
                 uint32_t location = log_append(log, class, entry);
                 slot_set(found.slot, slot_make(folded, slot_popularity(slot_get(found.slot)), location));
@@ -525,11 +532,11 @@ void store_stats_get(struct store *store, struct store_stats *stats)
         *stats = (struct store_stats){
             .entries = store->entries,
             .max_entries = store->options.max_entries,
-            .bytes = store->fixed + index_bytes(&store->index) + log_overhead(log) + log->touched,
+            .bytes = store->fixed + store->index.touched + log_overhead(log) + log->touched,
             .max_bytes = store->options.max_bytes,
             .entry_bytes = log->live,
             .dead_bytes = log->used - log->live,
-            .index_bytes = index_bytes(&store->index),
+            .index_bytes = store->index.touched,
             .evicted = store->evicted,
             .expired = store->expired,
             .expunged = store->expunged,

@@ -55,8 +55,7 @@ static inline uint32_t store_fold(const struct store *store, uint64_t hash)
 /* Bytes that may still be taken from the system. */
 static inline uint64_t store_budget(const struct store *store)
 {
-        uint64_t bytes =
-            store->fixed + index_bytes(&store->index) + log_overhead(&store->log) + store->log.charged;
+        uint64_t bytes = store->fixed + store->index.touched + log_overhead(&store->log) + store->log.charged;
         return bytes < store->options.max_bytes ? store->options.max_bytes - bytes : 0;
 }
 

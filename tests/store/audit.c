@@ -89,7 +89,7 @@ void audit(struct store *store)
         uint32_t there = log->n_blocks << (BLOCK_SHIFT - log->segment_shift);
         assert_int_equal(log->charged, (uint64_t)(there - cold) * log->segment_size);
         assert_true(log->touched <= log->charged);
-        assert_true(store->fixed + index_bytes(&store->index) + log_overhead(log) + log->charged <=
+        assert_true(store->fixed + store->index.touched + log_overhead(log) + log->charged <=
                     store->options.max_bytes);
         if (store->options.max_entries)
                 assert_true(store->entries <= store->options.max_entries);

@@ -68,7 +68,7 @@ static void every_size_is_as_full(void **state)
         uint64_t entries = 0;
         for (; entries < 400000; entries++) {
                 while (entries >= index_size(&index) * SLOTS_FULL)
-                        index_split(&index);
+                        index_split(&index, 0);
                 uint32_t hash = (uint32_t)random_next(&random) & mask;
                 slot_t *slot = index_vacancy(&index, hash);
                 assert_non_null(slot);
@@ -98,7 +98,7 @@ static void slots_do_not_pass_a_walker(void **state)
         uint32_t location = 0;
         while (location < 1000 * SLOTS_FULL) {
                 while (location >= index_size(&index) * SLOTS_FULL)
-                        index_split(&index);
+                        index_split(&index, 0);
                 uint32_t hash = (uint32_t)random_next(&random) & mask;
                 slot_set(index_vacancy(&index, hash), slot_make(hash, 0, ++location));
         }

@@ -323,7 +323,8 @@ void sardine_destroy(sardine_cache *cache);
 
 /* Look up a query and write the whole reply for this client.
  * Returns enum sardine_outcome, or -EINVAL / -E2BIG, or -EMSGSIZE when the reply does not fit in answer->cap
- * (answer->len says what is needed; counted as a hit). Takes no lock, allocates nothing.
+ * (answer->len says what is needed; counted as a hit). Takes no lock, allocates nothing, but for
+ * a miss with SARDINE_COALESCE.
  * RFC 1035 s4, 4035 s3.2, 6840 s5.7, 6891 s6, 7871 s7.3, 8767. */
 int sardine_lookup(sardine_cache *cache, const struct sardine_query *query, struct sardine_answer *answer);
 

@@ -59,8 +59,10 @@ static void complain(const struct sardine_options *options, const char *what)
 static int options_check(const struct sardine_options *o)
 {
         const char *wrong = NULL;
-        if (o->max_ttl == 0)
-                wrong = "max_ttl must be above 0";
+        if (o->max_ttl == 0 || o->max_ttl > INT32_MAX)
+                wrong = "max_ttl must be in 1..2147483647";
+        else if (o->stale_ttl == 0)
+                wrong = "stale_ttl must be above 0 (RFC 8767)";
         else if (o->min_ttl > o->max_ttl)
                 wrong = "min_ttl is above max_ttl: nothing could be kept";
         else if (o->max_bytes > MAX_BYTES_MOST)
@@ -99,7 +101,7 @@ static uint64_t monotonic_ms(void)
 uint32_t cache_now(const struct sardine_cache *cache)
 {
         uint64_t ms = cache->options.clock ? cache->options.clock(cache->options.clock_ctx) : monotonic_ms();
-        /* A host's clock that steps back makes time stand still, not entries immortal (B35). */
+        /* A host's clock that steps back before the cache was made does not wrap (B35). */
         uint64_t age = ms > cache->clock_origin ? (ms - cache->clock_origin) / 1000 : 0;
         return age > UINT32_MAX - ENTRY_SECOND_ZERO ? UINT32_MAX : ENTRY_SECOND_ZERO + (uint32_t)age;
 }
@@ -166,8 +168,10 @@ int sardine_create(const struct sardine_options *options, sardine_cache **out)
         if (!err)
                 err = store_create(&store, &cache->store);
         if (err) {
-                if (err == -EINVAL)
+                if (err == -EINVAL) {
                         complain(options, "max_bytes is too small for a cache");
+                        err = SARDINE_ERR_OPTION;
+                }
                 free(cache);
                 return err;
         }

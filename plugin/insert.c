@@ -85,7 +85,7 @@ static unsigned assess(struct insert *in, uint32_t failure_ttl)
                 if (r->count != 0 || o->truncated_ttl == 0 || r->rcode != DNS_NOERROR)
                         return SARDINE_REFUSED_TRUNCATED;
                 in->params.truncated = true;
-                in->params.life = o->truncated_ttl;
+                in->params.life = o->truncated_ttl < o->max_ttl ? o->truncated_ttl : o->max_ttl;
                 in->kind = LIFETIME_FAILURE; /* like a failure, it must not hide anything better */
                 return 0;
         }

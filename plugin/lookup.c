@@ -278,7 +278,7 @@ static int miss(struct lookup *l, struct sardine_answer *a)
         if (l->query->flags & SARDINE_CACHE_ONLY || !a->token)
                 return SARDINE_MISS;
         make_token(l, a->token);
-        if (!(l->query->flags & SARDINE_COALESCE))
+        if (!(l->query->flags & SARDINE_COALESCE) || l->query->flags & SARDINE_PEEK)
                 return SARDINE_MISS;
         uint8_t room[sizeof a->token->bytes];
         struct pending_id id;

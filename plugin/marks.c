@@ -6,9 +6,10 @@ static uint64_t note(uint64_t hash, uint32_t now)
         return (hash & 0xffffffff00000000) | now;
 }
 
+/* Also when another thread's clock was read a moment after ours and is a second ahead. */
 static bool younger(uint64_t held, uint32_t now, uint32_t patience)
 {
-        return held != 0 && now - (uint32_t)held < patience;
+        return held != 0 && now < (uint64_t)(uint32_t)held + patience;
 }
 
 bool marks_take(struct marks *marks, uint64_t hash, uint32_t now, uint32_t patience)

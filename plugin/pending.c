@@ -49,12 +49,21 @@ void pending_fini(struct pending *pending)
         }
 }
 
-/* The link that leads to the question, or to the end of the list. */
+/* The link that leads to the question, or to the end of the list. Others that were given up, and that nobody
+ * waits for, are dropped on the way: a host may forget to say that they failed. */
 static struct pending_question **find(struct pending *pending, unsigned shard, const struct pending_id *id)
 {
-        struct pending_question **link = &pending->shard[shard].first;
-        while (*link && ((*link)->len != id->len || memcmp((*link)->bytes, id->bytes, id->len) != 0))
-                link = &(*link)->next;
+        struct pending_question **link = &pending->shard[shard].first, *q;
+        uint64_t now = now_ms();
+        while ((q = *link) && (q->len != id->len || memcmp(q->bytes, id->bytes, id->len) != 0)) {
+                if (q->waiters > 0 || now - q->since < PENDING_PATIENCE) {
+                        link = &q->next;
+                        continue;
+                }
+                *link = q->next;
+                atomic_fetch_sub_explicit(&pending->count, 1, memory_order_relaxed);
+                free(q);
+        }
         return link;
 }
 

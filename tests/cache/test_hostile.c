@@ -237,7 +237,7 @@ static void b61_odd_options_are_refused_or_work(void **state)
                         odd.options.max_bytes = bytes[j];
                         int err = sardine_create(&odd.options, &odd.cache);
                         if (err) {
-                                assert_true(err == -EINVAL || err == -ENOMEM);
+                                assert_true(err == SARDINE_ERR_OPTION || err == -ENOMEM);
                                 continue;
                         }
                         fill(&odd, plain, REPLY("a.example", 1, .records = "a.example 300 IN A 192.0.2.1"));
@@ -253,6 +253,9 @@ static void b61_odd_options_are_refused_or_work(void **state)
                 assert_int_equal(sardine_create(&o, &cache), SARDINE_ERR_OPTION);                            \
         } while (0)
         REFUSED(o.max_ttl = 0);
+        REFUSED(o.max_ttl = 0x80000000);
+        REFUSED(o.stale_ttl = 0);
+        REFUSED(o.max_bytes = 1);
         REFUSED(o.min_ttl = 86401);
         REFUSED(o.failure_ttl = 301);
         REFUSED(o.max_entry_size = 511);

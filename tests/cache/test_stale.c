@@ -203,6 +203,29 @@ static void b27_identity_is_the_caches(void **state)
             SARDINE_MISS);
 }
 
+static void b80_a_peek_takes_part_in_nothing(void **state)
+{
+        (void)state;
+        kit_open(&kit);
+        struct ask peek = coalescing(ASK("a.example", 1, .rd = true));
+        peek.flags |= SARDINE_PEEK;
+        assert_int_equal(look(&kit, peek)->outcome, SARDINE_MISS);
+        assert_int_equal(look(&kit, coalescing(ASK("a.example", 1, .rd = true)))->outcome, SARDINE_MISS);
+}
+
+static void b79_threads_whose_clocks_were_read_a_second_apart(void **state)
+{
+        (void)state;
+        static struct marks marks;
+        const uint64_t hash = UINT64_C(0x123456789abcdef0);
+        assert_true(marks_take(&marks, hash, 101, 10));
+        assert_false(marks_take(&marks, hash, 100, 10));
+        assert_true(marks_has(&marks, hash, 100, 10));
+        assert_false(marks_take(&marks, hash, 110, 10));
+        assert_true(marks_take(&marks, hash, 111, 10));
+        assert_true(marks_has(&marks, hash, 500, UINT32_MAX));
+}
+
 enum {
         WAITERS = 16,
 };
@@ -285,6 +308,8 @@ int main(void)
             T(b38_stale_data_never_keeps_fresh_data_out),
             T(b39_operator_chooses_what_may_be_stale),
             T(b80_one_asks_and_the_others_wait),
+            T(b80_a_peek_takes_part_in_nothing),
+            T(b79_threads_whose_clocks_were_read_a_second_apart),
             T(b27_identity_is_the_caches),
             T(b80_insert_wakes_all),
             T(b80_a_dead_leader_is_replaced_once),

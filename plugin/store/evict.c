@@ -96,6 +96,7 @@ static unsigned sweep(struct store *store, struct sweep *sweep, unsigned max, ui
         struct candidate batch[BATCH];
         unsigned n = gather(store, sweep->segment, &sweep->offset, batch, max < BATCH ? max : BATCH);
         unsigned gone = 0;
+        const bool keep = sweep->holes && store->log.segments[sweep->segment].class > 0;
         for (unsigned i = 0; i < n; i++) {
                 const struct candidate *c = &batch[i];
                 slot_t *slot = index_slot_of(&store->index, c->hash, c->location);
@@ -103,9 +104,9 @@ static unsigned sweep(struct store *store, struct sweep *sweep, unsigned max, ui
                         continue;
                 uint32_t popularity = slot_popularity(slot_get(slot));
                 uint64_t *reason = store_wants(store, c->entry, now) ? &store->evicted : &store->expired;
-                if (popularity > 0 && entry_expiry(c->entry) > now && sweep->copied < copy) {
+                if ((keep || popularity > 0) && entry_expiry(c->entry) > now && sweep->copied < copy) {
                         sweep->copied += entry_size(c->entry);
-                        if (copy_forward(store, slot, c, true, popularity / 2, now))
+                        if (copy_forward(store, slot, c, true, keep ? popularity : popularity / 2, now))
                                 continue;
                 }
                 drop(store, slot);
@@ -119,11 +120,6 @@ static bool sweeping(const struct store *store, const struct sweep *sweep)
 {
         const struct segment *segment = &store->log.segments[sweep->segment];
         return segment->state == SEGMENT_SEALED && segment->stamp == sweep->stamp;
-}
-
-static struct sweep sweep_begin(const struct store *store, uint32_t segment)
-{
-        return (struct sweep){.segment = segment, .stamp = store->log.segments[segment].stamp};
 }
 
 /* Not this one, if nearly all of it is popular: copying it would win nothing. As if it had been copied. */
@@ -208,9 +204,9 @@ static struct survey survey(const struct store *store, uint32_t now)
         return all;
 }
 
-/* The segment to empty: that with the most useless bytes, if these are so many or more; else the oldest one,
- * of new entries as long as these have more than their part. */
-static uint32_t choose_victim(struct store *store, uint32_t least_dead, uint32_t now)
+/* The segment to empty, if there is any: that with the most useless bytes, if these are so many or more; else
+ * the oldest one, of new entries as long as these have more than their part. */
+static struct sweep choose_victim(struct store *store, uint32_t least_dead, uint32_t now)
 {
         struct survey all = survey(store, now);
         if (all.count[0] + all.count[1] == 0) {
@@ -218,10 +214,15 @@ static uint32_t choose_victim(struct store *store, uint32_t least_dead, uint32_t
                         log_seal(&store->log, c);
                 all = survey(store, now);
         }
-        if (all.dead >= least_dead)
-                return all.deadest;
         bool proven = all.count[0] <= (all.count[0] + all.count[1]) / PROBATION_PART && all.count[1] > 0;
-        return all.oldest[proven];
+        struct sweep sweep = {.segment = all.oldest[proven]};
+        if (all.dead >= least_dead) {
+                sweep.segment = all.deadest;
+                sweep.holes = true;
+        }
+        if (sweep.segment != NO_SEGMENT)
+                sweep.stamp = store->log.segments[sweep.segment].stamp;
+        return sweep;
 }
 
 static uint64_t available(const struct store *store)
@@ -243,15 +244,14 @@ int evict_make_room(struct store *store, unsigned class, uint32_t stride, uint32
         /* Each victim may keep less, so that together they give at least one segment. */
         uint32_t copy = log->segment_size / 4 * 3;
         for (unsigned n = 0; n < VICTIMS && available(store) <= store->reserve; n++, copy /= 2) {
-                uint32_t s = choose_victim(store, log->segment_size / 4, now);
-                for (unsigned spared = 0; s != NO_SEGMENT && spared < SPARES && spare(store, s, now);
-                     spared++)
-                        s = choose_victim(store, log->segment_size / 4, now);
-                if (s == NO_SEGMENT)
+                struct sweep victim = choose_victim(store, log->segment_size / 4, now);
+                if (victim.segment == NO_SEGMENT)
                         break;
-                struct sweep whole = sweep_begin(store, s);
-                while (sweeping(store, &whole))
-                        sweep(store, &whole, BATCH, copy, now);
+                for (unsigned spared = 0;
+                     spared < SPARES && !victim.holes && spare(store, victim.segment, now); spared++)
+                        victim = choose_victim(store, log->segment_size / 4, now);
+                while (sweeping(store, &victim))
+                        sweep(store, &victim, BATCH, copy, now);
         }
         for (unsigned waits = 0;; waits++) {
                 /* Copying may have opened one. */
@@ -272,7 +272,7 @@ unsigned evict_some(struct store *store, unsigned want, uint32_t now)
         unsigned gone = 0, looked = 0;
         while (store->entries > 0 && (gone == 0 || (gone < want && looked < LOOK_AT))) {
                 if (!sweeping(store, &store->sweep))
-                        store->sweep = sweep_begin(store, choose_victim(store, store->log.segment_size, now));
+                        store->sweep = choose_victim(store, store->log.segment_size, now);
                 uint32_t copy = looked < LOOK_AT ? store->log.segment_size / 4 * 3 : 0;
                 gone += sweep(store, &store->sweep, want - gone, copy, now);
                 looked += want;

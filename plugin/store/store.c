@@ -25,7 +25,8 @@ enum {
         EVICT_STEP =
             8, /* entries evicted at once when max_entries is reached, in a store of EVICT_FROM or more */
         EVICT_FROM = 1000,
-        SHRINK_STEP = 256,  /* entries removed in one stretch under the lock */
+        PAUSE_NS = 20000,
+        SHRINK_STEP = 512,  /* entries removed in one stretch under the lock */
         MAINTAIN_STEP = 16, /* segments given back at once */
 };
 
@@ -508,7 +509,9 @@ uint64_t store_shrink(struct store *store, uint64_t n, uint32_t now)
                 store->expired = expired;
                 store->expunged += step;
                 gone += step;
+                /* A pause, for the lock is not fair. */
                 store_unlock(store);
+                nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
                 store_lock(store);
         }
         store_unlock(store);

@@ -65,7 +65,8 @@ const uint8_t *store_find_locked(struct store *store, uint64_t hash, store_match
 /* Copy `entry` in, in place of the key's present entry if there is one (its popularity goes on). Makes room
  * by reclaiming and evicting as needed, with bounded work; afterwards max_entries and max_bytes hold.
  * Pointers from store_find_locked() before the call are not valid after it.
- * 0: new; 1: replaced; -E2BIG: larger than store_max_entry(); -ENOMEM: the system refused. */
+ * 0: new; 1: replaced; -E2BIG: larger than store_max_entry(); -ENOMEM: the system refused, or all that could
+ * be used again is held back by a reader that has been in its section for 20 ms. */
 int store_put_locked(struct store *store, uint64_t hash, store_match match, const void *key,
                      const uint8_t *entry, uint32_t now);
 
@@ -89,8 +90,9 @@ typedef enum store_visit (*store_visitor)(void *ctx, const uint8_t *entry, uint3
  * `removed`: how many were, may be NULL. `expunged` says under which counter removals go (else expired). */
 bool store_walk(struct store *store, store_visitor visit, void *ctx, bool expunged, uint64_t *removed);
 
-/* Evict down to at most `n` entries, least useful first. Takes the lock itself. Returns how many went. With
- * n == 0 all memory beyond the smallest store's goes back to the system. */
+/* Remove all but `n` entries, least useful first; counted as expunged. Takes the lock itself, for short
+ * stretches unless n is 0. Returns how many went. With n == 0 all memory beyond the smallest store's goes
+ * back to the system. */
 uint64_t store_shrink(struct store *store, uint64_t n, uint32_t now);
 
 /* Housekeeping that may be done at any time by anybody: give back memory of segments that became free, finish

@@ -24,6 +24,7 @@ struct sweep {
         uint32_t segment;
         uint32_t offset;
         uint32_t copied; /* bytes moved elsewhere */
+        bool holes;      /* it was chosen because much of it is no use, not because it is old */
 };
 
 struct store {

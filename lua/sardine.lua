@@ -35,8 +35,10 @@ end
 
 -- The library ----------------------------------------------------------------------------------------------------
 
+local library_path = os.getenv('SARDINE_LIBRARY') or abi.library
+
 local function load_library()
-    local path = os.getenv('SARDINE_LIBRARY') or abi.library
+    local path = library_path
     -- With its symbols visible to the whole process: the threads of dnsdist find them without opening the file again,
     -- which may be out of their reach once dnsdist has dropped its privileges.
     local loaded, lib = pcall(ffi.load, path, true)
@@ -463,19 +465,23 @@ for _, name in ipairs { 'addAction', 'setRules', 'clearRules', 'rmRule', 'mvRule
 end
 
 -- Code for a Lua state of a dnsdist thread: declares the C functions of ours that it calls. Tried out here, since a
--- mistake there would show at the first query only.
+-- mistake there would show at the first query only. LuaJIT calls a function of its own C API several times faster than
+-- one of the FFI that gets a packet, so the FFI is for what has no such form, and for threads that cannot find it.
 local function thread_code(body)
-    local declaration = ''
-    for c_function in body:gmatch('lib%.(sardine_dnsdist_[%w_]+)') do
+    local declaration, functions = '', ''
+    for c_function in body:gmatch('(sardine_dnsdist_[%w_]+)%(') do
         declaration = declaration .. abi.cdef:match('[^\n]*%f[%w_]' .. c_function .. '%b();')
+        functions = functions .. string.format('local %s = package.loadlib(%q, %q) or lib.%s\n', c_function, library_path,
+                                               c_function:gsub('^sardine_dnsdist_', '%0lua_'), c_function)
     end
     local code = string.format([[
 local ffi = require 'ffi'
 ffi.cdef(%q)
 local lib = ffi.C
+%s
 return function(packet)
 %s
-end]], declaration, body)
+end]], declaration, functions, body)
     assert(type(assert(loadstring(code))()) == 'function')
     return code
 end
@@ -498,7 +504,7 @@ local lookup_actions = {}
 local function lookup_action(pool, otherwise, before)
     local code = thread_code(string.format([[
     %s
-    if lib.sardine_dnsdist_lookup(%d, packet) ~= 0 then
+    if sardine_dnsdist_lookup(%d, packet) ~= 0 then
         return %d
     end
     %s]], before or '', pool, DNSAction.HeaderModify, otherwise))
@@ -515,13 +521,13 @@ end
 
 local function store_action(result)
     return response_action(string.format([[
-    lib.sardine_dnsdist_response(packet)
+    sardine_dnsdist_response(packet)
     return %d]], result))
 end
 
 local function self_answered_action()
     return response_action(string.format([[
-    return lib.sardine_dnsdist_self_answered(packet) ~= 0 and %d or %d]], DNSResponseAction.Drop, DNSResponseAction.None))
+    return sardine_dnsdist_self_answered(packet) ~= 0 and %d or %d]], DNSResponseAction.Drop, DNSResponseAction.None))
 end
 
 local function set_pool(pool)
@@ -535,7 +541,7 @@ local choose_actions = {}
 local function choose_action(pool, before)
     local code = thread_code(string.format([[
     %s
-    lib.sardine_dnsdist_choose(%d, packet)
+    sardine_dnsdist_choose(%d, packet)
     %s]], before or '', pool_number(pool), set_pool(pool)))
     choose_actions[code] = choose_actions[code] or dnsdist.ContinueAction(LuaFFIPerThreadAction(code))
     return choose_actions[code]
@@ -567,7 +573,7 @@ function QPSPoolAction(limit, pool, stop)
     if limiter < 0 then
         fail('QPSPoolAction: %s', ffi.string(lib.sardine_strerror(limiter)))
     end
-    return pool_action(pool, stop, string.format('if lib.sardine_dnsdist_within(%d) == 0 then return %d end', limiter,
+    return pool_action(pool, stop, string.format('if sardine_dnsdist_within(%d) == 0 then return %d end', limiter,
                                                  DNSAction.None))
 end
 

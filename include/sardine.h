@@ -364,9 +364,16 @@ int sardine_wait(sardine_cache *cache, const struct sardine_token *token, uint32
 int sardine_render(sardine_cache *cache, const struct sardine_query *query, const uint8_t *response,
                    size_t len, struct sardine_answer *answer);
 
-/* Remove what the selector selects (NULL: everything). Returns how many entries were removed. Answers to
- * questions that were asked before the call and arrive after it are refused (SARDINE_REFUSED_PURGED). */
+/* Remove what the selector selects (NULL: everything). Returns how many entries were removed, or -ENOMEM with
+ * nothing done. No lookup finds any of it from the first microseconds of the call on; the call itself looks
+ * at every entry of the cache (a second for some millions). Answers to questions that were asked before the
+ * call and arrive after it are refused (SARDINE_REFUSED_PURGED); to later ones, they are kept. */
 int64_t sardine_expunge(sardine_cache *cache, const struct sardine_selector *selector);
+
+/* Remove what any of the `n` selectors selects, as if by one: it takes hardly longer than sardine_expunge().
+ * All elements of the array are of the size that the first one's `sz` says, and every one has its `sz` set.
+ * While it runs, every hit costs some nanoseconds more for each selector. */
+int64_t sardine_expunge_many(sardine_cache *cache, size_t n, const struct sardine_selector *selectors);
 
 /* Remove entries until at most `n` are left, least useful first. Returns how many were removed. */
 int64_t sardine_expunge_to(sardine_cache *cache, uint64_t n);

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "counters.h"
 #include "entry/key.h"
@@ -71,5 +72,13 @@ int cache_query_check(const struct sardine_cache *cache, const struct sardine_qu
 /* For a struct that begins with its size: 0 when it has at least the `known` bytes and nothing set beyond
  * them, else -EINVAL or -E2BIG. */
 int struct_check(const void *in, size_t known);
+
+/* The i-th struct of a caller's array, whose elements are as large as the first says. */
+static inline void *element(const void *array, size_t i)
+{
+        size_t size;
+        memcpy(&size, array, sizeof size);
+        return (void *)((uintptr_t)array + i * size);
+}
 
 #endif

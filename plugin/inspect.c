@@ -3,6 +3,7 @@
 #include "cache.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "entry/header.h"
@@ -13,15 +14,15 @@
 #include "wire/dns.h"
 #include "wire/name.h"
 
-/* A selector, checked and folded once for the whole walk. */
+/* A selector, checked and folded once for the whole walk: a copy. */
 struct selection {
-        const struct sardine_selector *selector; /* NULL: everything */
-        uint8_t name[255];
+        struct sardine_selector selector;
+        uint8_t name[255], tag[SARDINE_TAG_MAX];
 };
 
 static int selection_init(struct selection *s, const struct sardine_selector *selector)
 {
-        s->selector = selector;
+        s->selector = (struct sardine_selector){0};
         if (!selector)
                 return 0;
         int err = struct_check(selector, sizeof *selector);
@@ -29,6 +30,9 @@ static int selection_init(struct selection *s, const struct sardine_selector *se
                 return err;
         if (selector->tag_len > SARDINE_TAG_MAX || (selector->tag_len && !selector->tag))
                 return -EINVAL;
+        s->selector = *selector;
+        if (selector->tag_len)
+                memcpy(s->tag, selector->tag, selector->tag_len);
         if (selector->name) {
                 const uint8_t *name = selector->name;
                 size_t len = selector->name_len;
@@ -43,8 +47,8 @@ static int selection_init(struct selection *s, const struct sardine_selector *se
  * "example". */
 static bool name_selected(const struct selection *s, const uint8_t *name, size_t len)
 {
-        size_t want = s->selector->name_len;
-        while (len > want && s->selector->below) {
+        size_t want = s->selector.name_len;
+        while (len > want && s->selector.below) {
                 size_t label = 1u + name[0];
                 name += label;
                 len -= label;
@@ -59,46 +63,37 @@ static const uint8_t *view_tag(const struct entry_view *view, uint32_t *len)
         return view->extra ? view->extra + 1 : NULL;
 }
 
-/* All conditions but the rcode's: what the key decides. */
-static bool key_selected(const struct selection *s, const struct entry_view *view)
+/* All conditions but the rcode's: what the key decides. `name` is the entry's. */
+static bool key_selected(const struct selection *s, const struct entry_view *view, const uint8_t *name,
+                         size_t name_len)
 {
-        const struct sardine_selector *sel = s->selector;
-        if (!sel)
-                return true;
+        const struct sardine_selector *sel = &s->selector;
         if (sel->qtype != 0 && sel->qtype != DNS_ANY && sel->qtype != view->qtype)
                 return false;
         if (sel->use_tag) {
                 uint32_t len;
                 const uint8_t *tag = view_tag(view, &len);
-                if (len != sel->tag_len || (len && memcmp(tag, sel->tag, len) != 0))
+                if (len != sel->tag_len || (len && memcmp(tag, s->tag, len) != 0))
                         return false;
         }
-        if (!sel->name)
-                return true;
-        uint8_t name[255];
-        return name_selected(s, name, entry_view_qname(view, name));
+        return !sel->name || name_selected(s, name, name_len);
 }
 
 static bool rcode_selected(const struct selection *s, const struct entry_view *answer)
 {
-        return !s->selector || !s->selector->use_rcode || s->selector->rcode == answer->rcode;
+        return !s->selector.use_rcode || s->selector.rcode == answer->rcode;
 }
 
-/* Visit every entry, while no page of networks is split. `purge`: what was asked upstream before this moment
- * is not let in any more (B70). */
-static uint64_t walk_all(struct sardine_cache *cache, store_visitor visit, void *ctx, bool purge)
+/* No page of networks is split between these two. */
+static void walks_begin_locked(struct sardine_cache *cache)
 {
-        uint64_t removed = 0;
-        store_lock(cache->store);
         cache->walks++;
-        if (purge)
-                atomic_fetch_add_explicit(&cache->generation, 1, memory_order_release);
-        store_unlock(cache->store);
-        store_walk(cache->store, visit, ctx, purge, &removed);
+}
+static void walks_end(struct sardine_cache *cache)
+{
         store_lock(cache->store);
         cache->walks--;
         store_unlock(cache->store);
-        return removed;
 }
 
 struct walk {
@@ -133,13 +128,16 @@ static enum store_visit walk_visit(void *ctx, const uint8_t *entry, uint32_t pop
         struct walk *w = ctx;
         struct entry_view view;
         entry_view_init(&view, entry);
-        if ((view.no_answer && !view.page) || !key_selected(&w->selection, &view))
+        if (view.no_answer && !view.page)
                 return STORE_GO_ON;
         uint8_t name[255];
+        size_t name_len = entry_view_qname(&view, name);
+        if (!key_selected(&w->selection, &view, name, name_len))
+                return STORE_GO_ON;
         struct sardine_entry_view shown = {
             .sz = sizeof shown,
             .qname = name,
-            .qname_len = (uint32_t)entry_view_qname(&view, name),
+            .qname_len = (uint32_t)name_len,
             .qtype = view.qtype,
             .qclass = DNS_IN,
             .hits = popularity,
@@ -172,7 +170,11 @@ int64_t sardine_walk(sardine_cache *cache, const struct sardine_selector *select
         int err = selection_init(&w.selection, selector);
         if (err)
                 return err;
-        walk_all(cache, walk_visit, &w, false);
+        store_lock(cache->store);
+        walks_begin_locked(cache);
+        store_unlock(cache->store);
+        store_walk(cache->store, walk_visit, &w, false, NULL);
+        walks_end(cache);
         return w.calls;
 }
 
@@ -231,18 +233,34 @@ static bool page_selected(const struct selection *s, const uint8_t *entry)
         return false;
 }
 
-static enum store_visit expunge_visit(void *ctx, const uint8_t *entry, uint32_t popularity)
+static bool selected(const struct selection *s, const uint8_t *entry, const struct entry_view *view,
+                     const uint8_t *name, size_t name_len)
 {
-        (void)popularity;
-        const struct selection *s = ctx;
+        if (!key_selected(s, view, name, name_len))
+                return false;
+        if (!s->selector.use_rcode)
+                return true;
+        return view->page ? page_selected(s, entry) : !view->no_answer && rcode_selected(s, view);
+}
+
+/* Entries that any of these selects. */
+struct expunge {
+        struct store_purge purge;
+        size_t n;
+        struct selection selections[];
+};
+
+static bool expunge_dooms(const struct store_purge *purge, const uint8_t *entry)
+{
+        const struct expunge *e = (const struct expunge *)purge;
         struct entry_view view;
         entry_view_init(&view, entry);
-        if (!key_selected(s, &view))
-                return STORE_GO_ON;
-        bool all = !s->selector || !s->selector->use_rcode;
-        bool goes =
-            view.page ? page_selected(s, entry) : all || (!view.no_answer && rcode_selected(s, &view));
-        return goes ? STORE_REMOVE : STORE_GO_ON;
+        uint8_t name[255];
+        size_t name_len = entry_view_qname(&view, name);
+        for (size_t i = 0; i < e->n; i++)
+                if (selected(&e->selections[i], entry, &view, name, name_len))
+                        return true;
+        return false;
 }
 
 /* As a purge of everything. */
@@ -253,16 +271,43 @@ static void bar_inflight(struct sardine_cache *cache)
         store_unlock(cache->store);
 }
 
+int64_t sardine_expunge_many(sardine_cache *cache, size_t n, const struct sardine_selector *selectors)
+{
+        if (!cache || (n && !selectors))
+                return -EINVAL;
+        if (n > (PTRDIFF_MAX - sizeof(struct expunge)) / sizeof(struct selection))
+                return -ENOMEM;
+        if (n == 0)
+                return 0;
+        struct expunge *e = malloc(sizeof *e + n * sizeof *e->selections);
+        if (!e)
+                return -ENOMEM;
+        e->purge.dooms = expunge_dooms;
+        e->n = n;
+        int err = 0;
+        for (size_t i = 0; i < n && !err; i++)
+                err = selection_init(&e->selections[i], element(selectors, i));
+        if (err) {
+                free(e);
+                return err;
+        }
+        store_lock(cache->store);
+        walks_begin_locked(cache);
+        /* What was asked upstream before this moment is not let in any more (B70). */
+        atomic_fetch_add_explicit(&cache->generation, 1, memory_order_release);
+        store_purge_begin_locked(cache->store, &e->purge);
+        store_unlock(cache->store);
+        uint64_t removed = store_purge(cache->store, &e->purge);
+        walks_end(cache);
+        return (int64_t)removed;
+}
+
 int64_t sardine_expunge(sardine_cache *cache, const struct sardine_selector *selector)
 {
+        if (selector)
+                return sardine_expunge_many(cache, 1, selector);
         if (!cache)
                 return -EINVAL;
-        struct selection s;
-        int err = selection_init(&s, selector);
-        if (err)
-                return err;
-        if (selector)
-                return (int64_t)walk_all(cache, expunge_visit, &s, true);
         bar_inflight(cache);
         return (int64_t)store_shrink(cache->store, 0, cache_now(cache));
 }

@@ -394,14 +394,6 @@ int sardine_lookup(sardine_cache *cache, const struct sardine_query *query, stru
         return outcome;
 }
 
-/* The i-th struct of a caller's array, whose elements are as large as the first says. */
-static void *element(const void *array, size_t i)
-{
-        size_t size;
-        memcpy(&size, array, sizeof size);
-        return (void *)((uintptr_t)array + i * size);
-}
-
 static void lookup_group(sardine_cache *cache, size_t n, const struct sardine_query *queries,
                          struct sardine_answer *answers, int *outcomes)
 {

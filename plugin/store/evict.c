@@ -72,6 +72,11 @@ static unsigned gather(const struct store *store, uint32_t s, uint32_t *offset, 
         return n;
 }
 
+static bool doomed(const struct store *store, const struct candidate *c)
+{
+        return purges_doom(&store->purges, &store->log, c->location);
+}
+
 static bool copy_forward(struct store *store, slot_t *slot, const struct candidate *c, bool proven,
                          uint32_t popularity, uint32_t now)
 {
@@ -103,8 +108,12 @@ static unsigned sweep(struct store *store, struct sweep *sweep, unsigned max, ui
                 if (!slot)
                         continue;
                 uint32_t popularity = slot_popularity(slot_get(slot));
-                uint64_t *reason = store_wants(store, c->entry, now) ? &store->evicted : &store->expired;
-                if ((keep || popularity > 0) && entry_expiry(c->entry) > now && sweep->copied < copy) {
+                bool purged = doomed(store, c);
+                uint64_t *reason = purged                              ? &store->expunged
+                                   : store_wants(store, c->entry, now) ? &store->evicted
+                                                                       : &store->expired;
+                if ((keep || popularity > 0) && entry_expiry(c->entry) > now && !purged &&
+                    sweep->copied < copy) {
                         sweep->copied += entry_size(c->entry);
                         if (copy_forward(store, slot, c, true, keep ? popularity : popularity / 2, now))
                                 continue;
@@ -161,9 +170,10 @@ static void compact(struct store *store, uint32_t s, uint32_t now)
                         slot_t *slot = index_slot_of(&store->index, batch[i].hash, batch[i].location);
                         if (!slot)
                                 continue;
-                        if (!store_wants(store, batch[i].entry, now)) {
+                        bool purged = doomed(store, &batch[i]);
+                        if (purged || !store_wants(store, batch[i].entry, now)) {
                                 drop(store, slot);
-                                store->expired++;
+                                *(purged ? &store->expunged : &store->expired) += 1;
                                 continue;
                         }
                         uint32_t popularity = slot_popularity(slot_get(slot));

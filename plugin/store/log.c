@@ -143,6 +143,7 @@ bool log_open(struct log *log, unsigned class, uint64_t budget)
         segment->state = SEGMENT_OPEN;
         segment->class = (uint8_t) class;
         segment->stamp = ++log->stamp;
+        atomic_store_explicit(&segment->opened, segment->stamp, memory_order_relaxed);
         segment->used = segment->live = segment->max_expiry = 0;
         log->open[class] = s;
         return true;

@@ -18,9 +18,10 @@
 #include <stdint.h>
 
 #include "store/memory.h"
+#include "store/store.h"
 
 enum {
-        CLASSES = 5,
+        CLASSES = STORE_CLASSES,
         NO_SEGMENT = UINT32_MAX,
 };
 
@@ -33,12 +34,13 @@ enum segment_state {
 };
 
 struct segment {
-        uint64_t stamp;      /* open and sealed: order of opening. Retired: the epoch's tag */
-        uint32_t used;       /* bytes appended */
-        uint32_t live;       /* bytes of them that the index points at */
-        uint32_t touched;    /* bytes of memory that count as ours */
-        uint32_t max_expiry; /* of anything appended since it was opened, refreshes included */
-        uint32_t next;       /* in a list of free or retired ones */
+        uint64_t stamp;          /* open and sealed: order of opening. Retired: the epoch's tag */
+        _Atomic uint64_t opened; /* the stamp that it was opened with; readers look at it */
+        uint32_t used;           /* bytes appended */
+        uint32_t live;           /* bytes of them that the index points at */
+        uint32_t touched;        /* bytes of memory that count as ours */
+        uint32_t max_expiry;     /* of anything appended since it was opened, refreshes included */
+        uint32_t next;           /* in a list of free or retired ones */
         uint8_t state;
         uint8_t class;
 };

@@ -114,6 +114,7 @@ void store_destroy(struct store *store)
         pthread_mutex_destroy(&store->lock);
         index_fini(&store->index);
         log_fini(&store->log);
+        purges_fini(&store->purges);
         free(store->ghosts);
         free(store);
 }
@@ -179,6 +180,17 @@ static inline struct found lookup(struct store *store, uint32_t hash, store_matc
         }
 }
 
+/* As lookup(), but what a purge has doomed is not there. */
+static inline struct found lookup_spared(struct store *store, uint32_t hash, store_match match,
+                                         const void *key)
+{
+        struct found found = lookup(store, hash, match, key);
+        if (__builtin_expect(purges_any(&store->purges), 0) && found.entry &&
+            purges_doom(&store->purges, &store->log, slot_location(found.value)))
+                found.entry = NULL;
+        return found;
+}
+
 /* One more popular, the less probable the more popular it is already: 7 stands for a hundred hits, and a hot
  * slot is hardly ever written. */
 static void touch_slot(const struct found *found)
@@ -194,7 +206,7 @@ static void touch_slot(const struct found *found)
 const uint8_t *store_find(struct store *store, uint64_t hash, store_match match, const void *key, bool touch,
                           uint32_t *popularity)
 {
-        struct found found = lookup(store, store_fold(store, hash), match, key);
+        struct found found = lookup_spared(store, store_fold(store, hash), match, key);
         if (!found.entry)
                 return NULL;
         if (touch)
@@ -251,7 +263,7 @@ void store_unlock(struct store *store)
 
 const uint8_t *store_find_locked(struct store *store, uint64_t hash, store_match match, const void *key)
 {
-        return lookup(store, store_fold(store, hash), match, key).entry;
+        return lookup_spared(store, store_fold(store, hash), match, key).entry;
 }
 
 /* Split one bucket if there is memory for it. */
@@ -373,7 +385,8 @@ bool store_remove_locked(struct store *store, uint64_t hash, store_match match, 
 struct walk {
         struct store *store;
         struct walker walker;
-        store_visitor visit;
+        store_visitor visit;       /* NULL: nobody is shown anything */
+        struct store_purge *purge; /* NULL: none; else what it dooms is removed */
         void *ctx;
         bool expunged;
         bool stopped;
@@ -382,6 +395,18 @@ struct walk {
         uint64_t doomed[WALK_BUCKETS * SLOTS];
         unsigned n_doomed;
 };
+
+/* What is to be done with the entry of this slot. */
+static enum store_visit walk_ask(struct walk *walk, uint64_t value)
+{
+        struct store *store = walk->store;
+        uint32_t location = slot_location(value);
+        if (walk->purge)
+                return purge_dooms(walk->purge, &store->log, location) ? STORE_REMOVE : STORE_GO_ON;
+        if (purges_doom(&store->purges, &store->log, location))
+                return STORE_GO_ON;
+        return walk->visit(walk->ctx, log_at(&store->log, location), slot_popularity(value));
+}
 
 /* Show the entries of some buckets. */
 static void walk_visit(struct walk *walk, uint64_t from, uint64_t to)
@@ -399,8 +424,7 @@ static void walk_visit(struct walk *walk, uint64_t from, uint64_t to)
                         uint64_t value = slot_get(&store->index.buckets[b].slot[i]);
                         if (slot_free(value))
                                 continue;
-                        const uint8_t *entry = log_at(&store->log, slot_location(value));
-                        enum store_visit answer = walk->visit(walk->ctx, entry, slot_popularity(value));
+                        enum store_visit answer = walk_ask(walk, value);
                         if (answer == STORE_STOP)
                                 walk->stopped = true;
                         else if (answer == STORE_REMOVE)
@@ -454,18 +478,39 @@ static void walk_some(struct walk *walk, uint64_t from, uint64_t to)
         store_unlock(store);
 }
 
+static void walk_all(struct walk *walk)
+{
+        struct store *store = walk->store;
+        store_lock(store);
+        index_walk_begin(&store->index, &walk->walker);
+        store_unlock(store);
+        uint64_t size;
+        for (uint64_t b = 0; b < (size = index_size(&store->index)) && !walk->stopped; b += WALK_BUCKETS)
+                walk_some(walk, b, b + WALK_BUCKETS < size ? b + WALK_BUCKETS : size);
+        store_lock(store);
+        index_walk_end(&store->index, &walk->walker);
+        store_unlock(store);
+}
+
+void store_purge_begin_locked(struct store *store, struct store_purge *purge)
+{
+        purges_begin(&store->purges, &store->log, purge);
+}
+
+uint64_t store_purge(struct store *store, struct store_purge *purge)
+{
+        struct walk walk = {.store = store, .purge = purge, .expunged = true};
+        walk_all(&walk);
+        store_lock(store);
+        purges_end(&store->purges, purge);
+        store_unlock(store);
+        return walk.removed;
+}
+
 bool store_walk(struct store *store, store_visitor visit, void *ctx, bool expunged, uint64_t *removed)
 {
         struct walk walk = {.store = store, .visit = visit, .ctx = ctx, .expunged = expunged};
-        store_lock(store);
-        index_walk_begin(&store->index, &walk.walker);
-        store_unlock(store);
-        uint64_t size;
-        for (uint64_t b = 0; b < (size = index_size(&store->index)) && !walk.stopped; b += WALK_BUCKETS)
-                walk_some(&walk, b, b + WALK_BUCKETS < size ? b + WALK_BUCKETS : size);
-        store_lock(store);
-        index_walk_end(&store->index, &walk.walker);
-        store_unlock(store);
+        walk_all(&walk);
         if (removed)
                 *removed = walk.removed;
         return !walk.stopped;

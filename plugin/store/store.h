@@ -16,6 +16,10 @@
 
 struct store;
 
+enum {
+        STORE_CLASSES = 5, /* kinds of segments, see evict.h */
+};
+
 /* Is `entry` the entry for `key`? */
 typedef bool (*store_match)(const void *key, const uint8_t *entry);
 
@@ -89,6 +93,27 @@ typedef enum store_visit (*store_visitor)(void *ctx, const uint8_t *entry, uint3
 /* Takes the lock by itself, for short stretches, when the visitor removes; not to be called with it held.
  * `removed`: how many were, may be NULL. `expunged` says under which counter removals go (else expired). */
 bool store_walk(struct store *store, store_visitor visit, void *ctx, bool expunged, uint64_t *removed);
+
+/* A purge: what is there when it begins and `dooms` says so of is gone for store_find(), store_find_locked()
+ * and store_walk() at once; store_purge() removes it for good. Allocated by the caller with malloc(), perhaps
+ * as the head of something larger that `dooms` knows; the store frees it, for readers may go on asking it for
+ * a little while after its end. */
+struct store_purge {
+        bool (*dooms)(const struct store_purge *purge, const uint8_t *entry); /* set by the caller */
+        /* The store's own. */
+        struct store_purge *_Atomic next;
+        struct store_purge *next_ended;
+        uint64_t stamp, retired;
+        struct store_purge_end {
+                uint32_t segment, end; /* that was open; the location where it ended */
+        } open[STORE_CLASSES];
+};
+
+void store_purge_begin_locked(struct store *store, struct store_purge *purge);
+
+/* Go and remove what it has doomed, and end it. Takes the lock itself, for short stretches. Returns how many
+ * entries this removed. */
+uint64_t store_purge(struct store *store, struct store_purge *purge);
 
 /* Remove all but `n` entries, least useful first; counted as expunged. Takes the lock itself, for short
  * stretches unless n is 0. Returns how many went. With n == 0 all memory beyond the smallest store's goes

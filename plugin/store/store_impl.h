@@ -10,6 +10,7 @@
 #include "entry/header.h"
 #include "store/index.h"
 #include "store/log.h"
+#include "store/purge.h"
 #include "store/store.h"
 
 /* How long to wait at most for readers to leave: 20 ms. */
@@ -33,6 +34,7 @@ struct store {
         struct log log;
         struct store_options options;
         uint64_t hash_mask;
+        struct purges purges;
 
         /* All below: under the lock. */
         _Alignas(64) pthread_mutex_t lock;

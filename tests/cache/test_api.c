@@ -275,6 +275,66 @@ static void b77_expunge_takes_every_variant_and_nothing_else(void **state)
         assert_int_equal(kit_stats(&kit).expunged, variants + 3);
 }
 
+static void b77_many_at_once(void **state)
+{
+        (void)state;
+        kit_open(&kit);
+        for (char c = 'a'; c <= 'h'; c++) {
+                char name[] = {c, '.', 'x', 0}, below[] = {'w', '.', c, '.', 'x', 0};
+                fill_a(ASK(name, 1));
+                fill_a(ASK(below, 1));
+        }
+        struct sardine_selector sel[3];
+        uint8_t name[3][255];
+        const char *texts[3] = {"b.x", "F.X", "d.x"};
+        for (unsigned i = 0; i < 3; i++)
+                sel[i] = (struct sardine_selector){
+                    .sz = sizeof *sel,
+                    .name = name[i],
+                    .name_len = (uint32_t)sardine_name_from_text(texts[i], name[i]),
+                    .below = i == 1,
+                };
+        sel[2].qtype = 28; /* d.x has none */
+        assert_int_equal(sardine_expunge_many(kit.cache, 3, sel), 3);
+        assert_int_equal(look(&kit, ASK("b.x", 1))->outcome, SARDINE_MISS);
+        assert_int_equal(look(&kit, ASK("w.b.x", 1))->outcome, SARDINE_HIT);
+        assert_int_equal(look(&kit, ASK("f.x", 1))->outcome, SARDINE_MISS);
+        assert_int_equal(look(&kit, ASK("w.f.x", 1))->outcome, SARDINE_MISS);
+        assert_int_equal(look(&kit, ASK("d.x", 1))->outcome, SARDINE_HIT);
+        assert_int_equal(kit_stats(&kit).entries, 13);
+}
+
+static bool dooms_all(const struct store_purge *purge, const uint8_t *entry)
+{
+        (void)purge;
+        (void)entry;
+        return true;
+}
+
+/* A purge takes a while. The same answer that comes again meanwhile is new, and stays. */
+static void b69_b70_answers_that_come_during_a_purge(void **state)
+{
+        (void)state;
+        kit_open(&kit);
+        fill_a(ASK("a.x", 1));
+        fill_a(ASK("b.x", 1));
+        struct store_purge *purge = calloc(1, sizeof *purge);
+        purge->dooms = dooms_all;
+        store_lock(kit.cache->store);
+        store_purge_begin_locked(kit.cache->store, purge);
+        store_unlock(kit.cache->store);
+        assert_int_equal(look(&kit, ASK("b.x", 1))->outcome, SARDINE_MISS);
+        fill_a(ASK("a.x", 1));
+        struct sardine_stats stats = kit_stats(&kit);
+        assert_int_equal(stats.refreshed, 0);
+        assert_int_equal(stats.stored, 3);
+        assert_int_equal(look(&kit, ASK("a.x", 1))->outcome, SARDINE_HIT);
+        assert_int_equal(store_purge(kit.cache->store, purge), 1);
+        assert_int_equal(look(&kit, ASK("a.x", 1))->outcome, SARDINE_HIT);
+        assert_int_equal(look(&kit, ASK("b.x", 1))->outcome, SARDINE_MISS);
+        assert_int_equal(kit_stats(&kit).entries, 1);
+}
+
 static void expunge_down_and_purge_expired(void **state)
 {
         (void)state;
@@ -367,6 +427,8 @@ int main(void)
             T(b76_walk_with_filters),
             T(b76_entries_as_messages),
             T(b77_expunge_takes_every_variant_and_nothing_else),
+            T(b77_many_at_once),
+            T(b69_b70_answers_that_come_during_a_purge),
             T(expunge_down_and_purge_expired),
             T(b88_cache_only),
             T(names_between_text_and_wire),

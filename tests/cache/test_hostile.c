@@ -313,6 +313,12 @@ static void null_and_size_mistakes_are_errors(void **state)
         assert_int_equal(sardine_insert(NULL, NULL, NULL, 0, NULL, NULL), -EINVAL);
         struct sardine_selector sel = {.sz = sizeof sel, .name = (const uint8_t *)"\3ab", .name_len = 3};
         assert_int_equal(sardine_expunge(kit.cache, &sel), SARDINE_ERR_NAME);
+        const struct sardine_selector some[2] = {{.sz = sizeof *some}, sel};
+        assert_int_equal(sardine_expunge_many(kit.cache, 2, some), SARDINE_ERR_NAME);
+        assert_int_equal(sardine_expunge_many(kit.cache, 1, NULL), -EINVAL);
+        assert_int_equal(sardine_expunge_many(NULL, 1, some), -EINVAL);
+        assert_int_equal(sardine_expunge_many(kit.cache, SIZE_MAX, some), -ENOMEM);
+        assert_int_equal(sardine_expunge_many(kit.cache, 0, NULL), 0);
 }
 
 int main(void)

@@ -72,12 +72,25 @@ static enum store_visit visit(void *ctx, const uint8_t *entry, uint32_t populari
         return key >= PINNED && key % 64 == 0 ? STORE_REMOVE : STORE_GO_ON;
 }
 
+static bool dooms_noise(const struct store_purge *purge, const uint8_t *entry)
+{
+        (void)purge;
+        uint64_t key = entry_key_of(entry);
+        return key >= PINNED && key % 64 == 1;
+}
+
 static void *walker(void *arg)
 {
         struct stress *s = arg;
         while (!atomic_load(&s->stop)) {
                 struct seen seen = {.stress = s};
                 store_walk(s->store, visit, &seen, true, NULL);
+                struct store_purge *purge = malloc(sizeof *purge);
+                purge->dooms = dooms_noise;
+                store_lock(s->store);
+                store_purge_begin_locked(s->store, purge);
+                store_unlock(s->store);
+                store_purge(s->store, purge);
                 atomic_fetch_add(&s->walks, 1);
                 for (unsigned i = 0; i < PINNED; i++)
                         if (!seen.key[i])

@@ -18,9 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
-extern const struct scenario scenario_seed, scenario_ecs, scenario_scale, scenario_hitratio;
+extern const struct scenario scenario_seed, scenario_ecs, scenario_scale, scenario_hitratio, scenario_ladder;
 static const struct scenario *const scenarios[] = {&scenario_seed, &scenario_ecs, &scenario_scale,
-                                                   &scenario_hitratio};
+                                                   &scenario_hitratio, &scenario_ladder};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define OPTIONS_MAX  32

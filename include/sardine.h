@@ -192,6 +192,14 @@ struct sardine_options {
         void *log_ctx;
         sardine_clock_fn clock; /* NULL: CLOCK_MONOTONIC */
         void *clock_ctx;
+        /* Shares, in percent of the bytes in use, 1..100. When room is needed, what is beyond its share goes
+         * first, but for dead and expired data, so that a flood of it pushes out nothing else; as long as
+         * there is room, or nothing else, a share limits nothing. Caches of less than half a megabyte have
+         * none. */
+        uint8_t one_hit_share;  /* of answers that nobody asked for again. 10 */
+        uint8_t negative_share; /* of answers without data: NXDOMAIN, NODATA, failures (B39). 25 */
+        uint8_t stale_share;    /* of expired answers that may still stand in (stale_window). 25 */
+        uint8_t kept_share;     /* of answers that are to be kept whatever else goes. 50 */
 };
 
 /* The miss token: what the question was, and when it was asked. Plain data: copy `len` + 2 bytes of it to

@@ -174,6 +174,10 @@ local OPTIONS = {
     stalePositive = flag('stale_positive'),
     refreshPercent = whole('refresh_percent', 50),
     capBySignature = flag('cap_by_signature'),
+    oneHitShare = whole('one_hit_share', 100),
+    negativeShare = whole('negative_share', 100),
+    staleShare = whole('stale_share', 100),
+    keptShare = whole('kept_share', 100),
 }
 
 -- Where dnsdist prints to its console, the methods return a string: the console shows what a call returns.

@@ -44,6 +44,10 @@ void sardine_options_init(struct sardine_options *options, size_t sz)
             .max_networks = 4096,
             .max_entry_size = DNS_MAX_MESSAGE,
             .udp_payload_size = 1232,
+            .one_hit_share = 10,
+            .negative_share = 25,
+            .stale_share = 25,
+            .kept_share = 50,
         };
         memset(options, 0, sz);
         memcpy(options, &defaults, sz < sizeof defaults ? sz : sizeof defaults);
@@ -53,6 +57,11 @@ static void complain(const struct sardine_options *options, const char *what)
 {
         if (options->log)
                 options->log(options->log_ctx, SARDINE_LOG_ERROR, what);
+}
+
+static bool share_check(uint8_t share)
+{
+        return share >= 1 && share <= 100;
 }
 
 /* Every rule with the words for the operator who broke it (B61, B91). */
@@ -77,6 +86,9 @@ static int options_check(const struct sardine_options *o)
                 wrong = "dont_age must be 0 or 1";
         else if (o->rotate > 1 || o->stale_positive > 1 || o->cap_by_signature > 1)
                 wrong = "rotate, stale_positive and cap_by_signature must be 0 or 1";
+        else if (!share_check(o->one_hit_share) || !share_check(o->negative_share) ||
+                 !share_check(o->stale_share) || !share_check(o->kept_share))
+                wrong = "one_hit_share, negative_share, stale_share and kept_share must be in 1..100";
         else if (o->refresh_percent > 50)
                 wrong = "refresh_percent must be in 0..50";
         else if (o->segment_size && (o->segment_size < 4096 || o->segment_size > 262144 ||
@@ -120,6 +132,20 @@ uint64_t cache_entry_hash(const void *ctx, const uint8_t *entry)
         return cache_hash(ctx, &key);
 }
 
+/* Whose share of the budget does it count against? */
+static struct store_rank rank(const void *ctx, const uint8_t *entry)
+{
+        (void)ctx;
+        struct store_rank rank = {STORE_ORDINARY, 0};
+        if (entry[ENTRY_AT_FLAGS] & ENTRY_SIMPLE)
+                return rank;
+        struct entry_view view;
+        entry_view_init(&view, entry);
+        if (!view.no_answer && !entry_view_has_answer_records(&view))
+                rank.kind = STORE_NEGATIVE;
+        return rank;
+}
+
 /* A budget for somebody who thinks in entries: ample for ordinary answers, never more than the machine has.
  */
 static uint64_t derive_max_bytes(uint64_t max_entries)
@@ -157,11 +183,17 @@ int sardine_create(const struct sardine_options *options, sardine_cache **out)
 
         struct store_options store = {
             .hash = cache_entry_hash,
-            .hash_ctx = cache,
+            .rank = rank,
+            .ctx = cache,
             .max_entries = options->max_entries,
             .max_bytes = options->max_bytes,
             .segment_size = options->segment_size,
             .stale_window = options->stale_window,
+            .stale_positive = options->stale_positive,
+            .new_share = options->one_hit_share,
+            .negative_share = options->negative_share,
+            .kept_share = options->kept_share,
+            .stale_share = options->stale_share,
         };
         if (store.max_bytes == 0)
                 store.max_bytes = derive_max_bytes(options->max_entries);

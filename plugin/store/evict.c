@@ -7,21 +7,29 @@
 #include "store/store_impl.h"
 
 enum {
-        BATCH = 16,          /* entries whose buckets are fetched at once */
-        LOOK_AT = 64,        /* entries that evict_some looks at before it takes whatever comes */
-        VICTIMS = 3,         /* segments that one put reclaims at most */
-        SPARES = 4,          /* segments that it passes over for each */
-        PROBATION_PART = 10, /* new entries may keep a tenth of the segments, whatever else is old */
-        COMPACT_FROM = 8,    /* segments in use; with fewer there is nothing to win */
+        BATCH = 16,         /* entries whose buckets are fetched at once */
+        LOOK_AT = 64,       /* entries that evict_some looks at before it takes whatever comes */
+        VICTIMS = 3,        /* segments that one put reclaims at most */
+        SPARES = 4,         /* segments that it passes over for each */
+        COMPACT_FROM = 8,   /* segments in use; with fewer there is nothing to win */
+        SURVEY_MOST = 8192, /* segments that are looked at to choose one: 2 GiB of the largest */
 };
 
-unsigned evict_class(const struct store *store, bool proven, uint32_t expiry, uint32_t now)
+unsigned evict_class(const struct store *store, enum store_kind kind, bool proven, uint32_t expiry,
+                     uint32_t now)
 {
-        if (!proven || store->classes == 1)
-                return 0;
+        if (kind != STORE_ORDINARY && store->kinds)
+                return kind == STORE_NEGATIVE ? CLASS_NEGATIVE : CLASS_KEPT;
+        if (!proven || store->proven == 0)
+                return CLASS_NEW;
         uint32_t left = expiry > now ? expiry - now : 0;
         unsigned class = left < 60 ? 1 : left < 600 ? 2 : left < 3600 ? 3 : 4;
-        return class < store->classes ? class : store->classes - 1;
+        return class < store->proven ? class : store->proven;
+}
+
+static enum store_kind kind_of(unsigned class)
+{
+        return class == CLASS_NEGATIVE ? STORE_NEGATIVE : class == CLASS_KEPT ? STORE_KEPT : STORE_ORDINARY;
 }
 
 static uint32_t *ghost_place(const struct store *store, uint32_t hash)
@@ -64,7 +72,7 @@ static unsigned gather(const struct store *store, uint32_t s, uint32_t *offset, 
                 struct candidate *c = &batch[n];
                 c->location = log_location(log, s, *offset);
                 c->entry = log_at(log, c->location);
-                c->hash = store_fold(store, store->options.hash(store->options.hash_ctx, c->entry));
+                c->hash = store_fold(store, store->options.hash(store->options.ctx, c->entry));
                 __builtin_prefetch(&store->index.buckets[index_address(c->hash, size)]);
                 __builtin_prefetch(&store->index.buckets[index_address(index_mix(c->hash), size)]);
                 *offset += log_stride(log, entry_size(c->entry));
@@ -77,14 +85,15 @@ static bool doomed(const struct store *store, const struct candidate *c)
         return purges_doom(&store->purges, &store->log, c->location);
 }
 
-static bool copy_forward(struct store *store, slot_t *slot, const struct candidate *c, bool proven,
-                         uint32_t popularity, uint32_t now)
+/* `from`: the class that it is in. */
+static bool copy_forward(struct store *store, slot_t *slot, const struct candidate *c, unsigned from,
+                         bool proven, uint32_t popularity, uint32_t now)
 {
         struct log *log = &store->log;
-        unsigned class = evict_class(store, proven, entry_expiry(c->entry), now);
+        unsigned class = evict_class(store, kind_of(from), proven, entry_expiry(c->entry), now);
         if (log_room(log, class) < log_stride(log, entry_size(c->entry))) {
                 log_seal(log, class);
-                if (!log_open(log, class, store_budget(store)))
+                if (!log_open(log, class, store_budget(store), now))
                         return false;
         }
         slot_set(slot, slot_make(c->hash, popularity, log_append(log, class, c->entry)));
@@ -93,15 +102,26 @@ static bool copy_forward(struct store *store, slot_t *slot, const struct candida
         return true;
 }
 
+/* The popularity with which a fresh entry outlives its segment, or STORE_GOES. */
+static int judge(const struct store *store, const uint8_t *entry, uint32_t popularity)
+{
+        int verdict = STORE_AS_EVER;
+        if (store->options.judge)
+                verdict = store->options.judge(store->options.ctx, entry, popularity);
+        if (verdict == STORE_AS_EVER)
+                return popularity > 0 ? (int)popularity / 2 : STORE_GOES;
+        return verdict < POPULARITY_MAX ? verdict : POPULARITY_MAX;
+}
+
 /* Go over the next entries, `max` at most, of the sealed segment that is being emptied. Returns how many
- * went: those beyond use, and those that are neither popular nor fresh. `copy`: so many bytes of popular ones
- * may have been copied out of this segment, then these go too. */
+ * went: those beyond use, and those that are neither popular nor fresh. `copy`: so many bytes of others may
+ * have been copied out of this segment, then these go too. */
 static unsigned sweep(struct store *store, struct sweep *sweep, unsigned max, uint32_t copy, uint32_t now)
 {
         struct candidate batch[BATCH];
         unsigned n = gather(store, sweep->segment, &sweep->offset, batch, max < BATCH ? max : BATCH);
         unsigned gone = 0;
-        const bool keep = sweep->holes && store->log.segments[sweep->segment].class > 0;
+        const unsigned class = store->log.segments[sweep->segment].class;
         for (unsigned i = 0; i < n; i++) {
                 const struct candidate *c = &batch[i];
                 slot_t *slot = index_slot_of(&store->index, c->hash, c->location);
@@ -109,15 +129,18 @@ static unsigned sweep(struct store *store, struct sweep *sweep, unsigned max, ui
                         continue;
                 uint32_t popularity = slot_popularity(slot_get(slot));
                 bool purged = doomed(store, c);
-                uint64_t *reason = purged                              ? &store->expunged
-                                   : store_wants(store, c->entry, now) ? &store->evicted
-                                                                       : &store->expired;
-                if ((keep || popularity > 0) && entry_expiry(c->entry) > now && !purged &&
-                    sweep->copied < copy) {
-                        sweep->copied += entry_size(c->entry);
-                        if (copy_forward(store, slot, c, true, keep ? popularity : popularity / 2, now))
-                                continue;
+                if (entry_expiry(c->entry) > now && !purged && sweep->copied < copy) {
+                        int stays = sweep->clean && class != CLASS_NEW ? (int)popularity
+                                                                       : judge(store, c->entry, popularity);
+                        if (stays >= 0) {
+                                sweep->copied += entry_size(c->entry);
+                                if (copy_forward(store, slot, c, class, true, (uint32_t)stays, now))
+                                        continue;
+                        }
                 }
+                uint64_t *reason = purged                                     ? &store->expunged
+                                   : store_wants(store, class, c->entry, now) ? &store->evicted
+                                                                              : &store->expired;
                 drop(store, slot);
                 *reason += 1;
                 gone++;
@@ -131,12 +154,15 @@ static bool sweeping(const struct store *store, const struct sweep *sweep)
         return segment->state == SEGMENT_SEALED && segment->stamp == sweep->stamp;
 }
 
-/* Not this one, if nearly all of it is popular: copying it would win nothing. As if it had been copied. */
+/* Not this one, if nearly all of it is popular: copying it would win nothing. As if it had been copied. Not
+ * for a judge, who has to be asked one by one. */
 static bool spare(struct store *store, uint32_t s, uint32_t now)
 {
         struct candidate batch[BATCH];
         struct segment *segment = &store->log.segments[s];
         uint32_t offset = 0, popular = 0;
+        if (store->options.judge)
+                return false;
         for (unsigned n; (n = gather(store, s, &offset, batch, BATCH)) > 0;)
                 for (unsigned i = 0; i < n; i++) {
                         slot_t *slot = index_slot_of(&store->index, batch[i].hash, batch[i].location);
@@ -153,7 +179,8 @@ static bool spare(struct store *store, uint32_t s, uint32_t now)
                                 slot_set(slot, slot_make(batch[i].hash, slot_popularity(slot_get(slot)) / 2,
                                                          batch[i].location));
                 }
-        segment->class = CLASSES - 1;
+        if (segment->class <= CLASS_PROVEN_LAST)
+                segment->class = CLASS_PROVEN_LAST;
         segment->stamp = ++store->log.stamp;
         return true;
 }
@@ -164,74 +191,154 @@ static void compact(struct store *store, uint32_t s, uint32_t now)
 {
         struct candidate batch[BATCH];
         uint32_t offset = 0;
-        bool proven = store->log.segments[s].class > 0;
+        const unsigned class = store->log.segments[s].class;
         for (unsigned n; (n = gather(store, s, &offset, batch, BATCH)) > 0;)
                 for (unsigned i = 0; i < n; i++) {
                         slot_t *slot = index_slot_of(&store->index, batch[i].hash, batch[i].location);
                         if (!slot)
                                 continue;
                         bool purged = doomed(store, &batch[i]);
-                        if (purged || !store_wants(store, batch[i].entry, now)) {
+                        if (purged || !store_wants(store, class, batch[i].entry, now)) {
                                 drop(store, slot);
                                 *(purged ? &store->expunged : &store->expired) += 1;
                                 continue;
                         }
                         uint32_t popularity = slot_popularity(slot_get(slot));
-                        if (!copy_forward(store, slot, &batch[i], proven || popularity > 0, popularity, now))
+                        bool proven = class != CLASS_NEW || popularity > 0;
+                        if (!copy_forward(store, slot, &batch[i], class, proven, popularity, now))
                                 return;
                 }
 }
 
-/* What the sealed segments are like. */
-struct survey {
-        uint32_t
-            deadest; /* NO_SEGMENT, or that with the most bytes that are no use: dead, expired, never used */
-        uint32_t dead;                /* how many these are */
-        uint32_t oldest[2], count[2]; /* of new entries; of proven ones */
+/* Who shares a part of the budget. */
+enum group {
+        GROUP_NEW,
+        GROUP_PROVEN,
+        GROUP_NEGATIVE,
+        GROUP_KEPT,
+        GROUPS,
 };
 
-static struct survey survey(const struct store *store, uint32_t now)
+static enum group group_of(unsigned class)
+{
+        return class == CLASS_NEW        ? GROUP_NEW
+               : class == CLASS_NEGATIVE ? GROUP_NEGATIVE
+               : class == CLASS_KEPT     ? GROUP_KEPT
+                                         : GROUP_PROVEN;
+}
+
+/* A sealed segment, and how many of its bytes are the reason to choose it. */
+struct most {
+        uint32_t segment; /* NO_SEGMENT: none */
+        uint32_t bytes;
+};
+
+static void consider(struct most *most, uint32_t segment, uint32_t bytes)
+{
+        if (bytes > most->bytes)
+                *most = (struct most){segment, bytes};
+}
+
+/* What the segments are like. */
+struct survey {
+        struct most useless; /* dead, beyond use, never written */
+        struct most beyond;  /* beyond use alone */
+        struct most stale;   /* expired, but still wanted */
+        uint64_t all_stale;  /* bytes of all */
+        uint32_t oldest[GROUPS];
+        uint64_t live[GROUPS], all_live; /* bytes, in open segments too */
+        bool any;                        /* is there a sealed one? */
+};
+
+static void survey_one(const struct store *store, uint32_t s, uint32_t now, struct survey *all)
 {
         const struct log *log = &store->log;
-        struct survey all = {.deadest = NO_SEGMENT, .oldest = {NO_SEGMENT, NO_SEGMENT}};
-        const uint32_t end = log_segments(log);
-        for (uint32_t s = 0; s < end; s++) {
-                const struct segment *segment = &log->segments[s];
-                if (segment->state != SEGMENT_SEALED)
-                        continue;
-                bool expired = (uint64_t)segment->max_expiry + store->options.stale_window < now;
-                uint32_t dead = expired ? log->segment_size : log->segment_size - segment->live;
-                if (dead > all.dead) {
-                        all.deadest = s;
-                        all.dead = dead;
-                }
-                unsigned proven = segment->class > 0;
-                all.count[proven]++;
-                uint32_t *oldest = &all.oldest[proven];
-                if (*oldest == NO_SEGMENT || segment->stamp < log->segments[*oldest].stamp)
-                        *oldest = s;
+        const struct segment *segment = &log->segments[s];
+        if (segment->state != SEGMENT_SEALED && segment->state != SEGMENT_OPEN)
+                return;
+        enum group group = group_of(segment->class);
+        all->live[group] += segment->live;
+        all->all_live += segment->live;
+        if (segment->state == SEGMENT_OPEN)
+                return;
+        uint32_t window = store_window(store, segment->class);
+        uint32_t expired = log_expired(segment, now), beyond = expired;
+        if (window > 0)
+                beyond = now > window ? log_expired(segment, now - window - 1) : 0;
+        all->any = true;
+        all->all_stale += expired - beyond;
+        consider(&all->useless, s, log->segment_size - segment->live + beyond);
+        consider(&all->beyond, s, beyond);
+        consider(&all->stale, s, expired - beyond);
+        uint32_t *oldest = &all->oldest[group];
+        if (*oldest == NO_SEGMENT || segment->stamp < log->segments[*oldest].stamp)
+                *oldest = s;
+}
+
+/* Of a very large store a part, another one each time; but never one without a sealed segment, if there is
+ * any. */
+static struct survey survey(struct store *store, uint32_t now)
+{
+        const struct most none = {NO_SEGMENT, 0};
+        struct survey all = {.useless = none, .beyond = none, .stale = none};
+        for (unsigned g = 0; g < GROUPS; g++)
+                all.oldest[g] = NO_SEGMENT;
+        const uint32_t end = log_segments(&store->log);
+        for (uint32_t n = 0; n < end && (n < SURVEY_MOST || !all.any); n++) {
+                if (store->surveyed >= end)
+                        store->surveyed = 0;
+                survey_one(store, store->surveyed++, now, &all);
         }
         return all;
 }
 
-/* The segment to empty, if there is any: that with the most useless bytes, if these are so many or more; else
- * the oldest one, of new entries as long as these have more than their part. */
-static struct sweep choose_victim(struct store *store, uint32_t least_dead, uint32_t now)
+static bool exceeds(uint64_t bytes, uint8_t share, const struct survey *all)
 {
+        return bytes * 100 > share * all->all_live;
+}
+
+/* Whose oldest segment goes. */
+static enum group group_to_give(const struct store *store, const struct survey *all)
+{
+        const struct store_options *o = &store->options;
+        if (exceeds(all->live[GROUP_NEGATIVE], o->negative_share, all))
+                return GROUP_NEGATIVE;
+        if (exceeds(all->live[GROUP_KEPT], o->kept_share, all))
+                return GROUP_KEPT;
+        if (exceeds(all->live[GROUP_NEW], o->new_share, all))
+                return GROUP_NEW;
+        return GROUP_PROVEN;
+}
+
+/* The segment to empty, if there is any: that with the most useless bytes, if these are many; else, if too
+ * much is stale, that with most of it; else the oldest one of those who have more than their share.
+ * `entries`: it is not for room, so holes do not count. */
+static struct sweep choose_victim(struct store *store, bool entries, uint32_t now)
+{
+        struct log *log = &store->log;
         struct survey all = survey(store, now);
-        if (all.count[0] + all.count[1] == 0) {
+        enum group group = group_to_give(store, &all);
+        if (all.oldest[group] == NO_SEGMENT) {
                 for (unsigned c = 0; c < CLASSES; c++)
-                        log_seal(&store->log, c);
+                        if (group_of(c) == group || !all.any)
+                                log_seal(log, c);
                 all = survey(store, now);
         }
-        bool proven = all.count[0] <= (all.count[0] + all.count[1]) / PROBATION_PART && all.count[1] > 0;
-        struct sweep sweep = {.segment = all.oldest[proven]};
-        if (all.dead >= least_dead) {
-                sweep.segment = all.deadest;
-                sweep.holes = true;
+        static const enum group order[] = {GROUP_PROVEN, GROUP_NEW, GROUP_NEGATIVE, GROUP_KEPT};
+        struct sweep sweep = {.segment = all.oldest[group]};
+        for (unsigned i = 0; i < GROUPS && sweep.segment == NO_SEGMENT; i++)
+                sweep.segment = all.oldest[order[i]];
+        const struct most *useless = entries ? &all.beyond : &all.useless;
+        if (useless->bytes >= (entries ? log->segment_size / 8 : log->segment_size / 4)) {
+                sweep.segment = useless->segment;
+                sweep.clean = true;
+        } else if (all.stale.segment != NO_SEGMENT &&
+                   exceeds(all.all_stale, store->options.stale_share, &all)) {
+                sweep.segment = all.stale.segment;
+                sweep.clean = true;
         }
         if (sweep.segment != NO_SEGMENT)
-                sweep.stamp = store->log.segments[sweep.segment].stamp;
+                sweep.stamp = log->segments[sweep.segment].stamp;
         return sweep;
 }
 
@@ -248,18 +355,18 @@ int evict_make_room(struct store *store, unsigned class, uint32_t stride, uint32
         log_poll(log);
         if (log_segments_used(log) >= COMPACT_FROM) {
                 struct survey all = survey(store, now);
-                if (all.dead > log->segment_size / 2)
-                        compact(store, all.deadest, now);
+                if (all.useless.bytes > log->segment_size / 2)
+                        compact(store, all.useless.segment, now);
         }
         /* Each victim may keep less, so that together they give at least one segment. */
         uint32_t copy = log->segment_size / 4 * 3;
         for (unsigned n = 0; n < VICTIMS && available(store) <= store->reserve; n++, copy /= 2) {
-                struct sweep victim = choose_victim(store, log->segment_size / 4, now);
+                struct sweep victim = choose_victim(store, false, now);
                 if (victim.segment == NO_SEGMENT)
                         break;
                 for (unsigned spared = 0;
-                     spared < SPARES && !victim.holes && spare(store, victim.segment, now); spared++)
-                        victim = choose_victim(store, log->segment_size / 4, now);
+                     spared < SPARES && !victim.clean && spare(store, victim.segment, now); spared++)
+                        victim = choose_victim(store, false, now);
                 while (sweeping(store, &victim))
                         sweep(store, &victim, BATCH, copy, now);
         }
@@ -269,7 +376,7 @@ int evict_make_room(struct store *store, unsigned class, uint32_t stride, uint32
                         return 0;
                 log_seal(log, class);
                 log_poll(log);
-                if (log_open(log, class, store_budget(store)))
+                if (log_open(log, class, store_budget(store), now))
                         return 0;
                 if (log->n_retired == 0 || waits == EPOCH_WAITS)
                         return -ENOMEM;
@@ -282,7 +389,7 @@ unsigned evict_some(struct store *store, unsigned want, uint32_t now)
         unsigned gone = 0, looked = 0;
         while (store->entries > 0 && (gone == 0 || (gone < want && looked < LOOK_AT))) {
                 if (!sweeping(store, &store->sweep))
-                        store->sweep = choose_victim(store, store->log.segment_size, now);
+                        store->sweep = choose_victim(store, true, now);
                 uint32_t copy = looked < LOOK_AT ? store->log.segment_size / 4 * 3 : 0;
                 gone += sweep(store, &store->sweep, want - gone, copy, now);
                 looked += want;

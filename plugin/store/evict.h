@@ -6,11 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct store;
+#include "store/store.h"
 
-/* The class of segments where an entry belongs: new ones apart from those that proved useful, these by the
- * time that they have left, so that what is in a segment dies together. */
-unsigned evict_class(const struct store *store, bool proven, uint32_t expiry, uint32_t now);
+/* The class of segments where an entry belongs: each kind has its own, and of ordinary ones the new are apart
+ * from those that proved useful, these by the time that they have left, so that what is in a segment dies
+ * together. */
+unsigned evict_class(const struct store *store, enum store_kind kind, bool proven, uint32_t expiry,
+                     uint32_t now);
 
 /* Did a popular entry with this hash have to go lately? Then not again. */
 bool evict_lay_ghost(struct store *store, uint32_t hash);

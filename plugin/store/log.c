@@ -47,9 +47,19 @@ int log_init(struct log *log, uint64_t max_bytes, uint32_t segment_size, bool tr
         return 0;
 }
 
+static size_t tables_bytes(const struct log *log, uint32_t blocks)
+{
+        return blocks_bytes(blocks) + segments_bytes(log, blocks);
+}
+
 size_t log_overhead(const struct log *log)
 {
-        return blocks_bytes(log->n_blocks) + segments_bytes(log, log->n_blocks);
+        return tables_bytes(log, log->n_blocks);
+}
+
+size_t log_block_overhead(const struct log *log)
+{
+        return tables_bytes(log, log->n_blocks + 1) - tables_bytes(log, log->n_blocks);
 }
 
 static void free_blocks(struct log *log)
@@ -98,7 +108,7 @@ static uint32_t pop(struct log *log, uint32_t *list)
  * if the budget does not allow all of it, goes without. */
 static bool add_block(struct log *log, uint64_t budget)
 {
-        const uint64_t tables = 2 * PAGE; /* by which they may grow */
+        const uint64_t tables = log_block_overhead(log);
         if (log->n_blocks == log->blocks_limit || budget < log->segment_size + tables)
                 return false;
         bool huge = log->memory.huge && budget >= BLOCK_SIZE + tables;
@@ -125,7 +135,7 @@ static bool add_block(struct log *log, uint64_t budget)
         return true;
 }
 
-bool log_open(struct log *log, unsigned class, uint64_t budget)
+bool log_open(struct log *log, unsigned class, uint64_t budget, uint32_t now)
 {
         if (log->warm == NO_SEGMENT && log->cold == NO_SEGMENT && !add_block(log, budget))
                 return false;
@@ -145,6 +155,8 @@ bool log_open(struct log *log, unsigned class, uint64_t budget)
         segment->stamp = ++log->stamp;
         atomic_store_explicit(&segment->opened, segment->stamp, memory_order_relaxed);
         segment->used = segment->live = segment->max_expiry = 0;
+        segment->base = now;
+        memset(segment->due, 0, sizeof segment->due);
         log->open[class] = s;
         return true;
 }
@@ -191,6 +203,33 @@ void log_seal(struct log *log, unsigned class)
                 retire(log, s);
 }
 
+static uint16_t *due_of(struct segment *segment, uint32_t expiry)
+{
+        uint32_t after = expiry > segment->base ? expiry - segment->base : 0;
+        unsigned i = after < 8 ? 0 : 29 - (unsigned)__builtin_clz(after);
+        return &segment->due[i < DUES ? i : DUES - 1];
+}
+
+/* The same for every entry of this size, so that what is added is taken away again. */
+static uint16_t due_units(uint32_t stride)
+{
+        return (uint16_t)((stride + (1u << (DUE_UNIT_SHIFT - 1))) >> DUE_UNIT_SHIFT);
+}
+
+uint32_t log_expired(const struct segment *segment, uint32_t second)
+{
+        if (segment->max_expiry <= second)
+                return segment->live;
+        if (second < segment->base + 7)
+                return 0;
+        unsigned complete = 29 - (unsigned)__builtin_clz(second - segment->base + 1);
+        uint32_t units = 0;
+        for (unsigned i = 0; i < complete && i + 1 < DUES; i++)
+                units += segment->due[i];
+        uint32_t bytes = units << DUE_UNIT_SHIFT;
+        return bytes < segment->live ? bytes : segment->live;
+}
+
 uint32_t log_append(struct log *log, unsigned class, const uint8_t *entry)
 {
         uint32_t s = log->open[class];
@@ -203,6 +242,7 @@ uint32_t log_append(struct log *log, unsigned class, const uint8_t *entry)
         log->live += stride;
         if (segment->max_expiry < entry_expiry(entry))
                 segment->max_expiry = entry_expiry(entry);
+        *due_of(segment, entry_expiry(entry)) += due_units(stride);
         uint32_t touched = (segment->used + PAGE - 1) & ~(uint32_t)(PAGE - 1);
         if (touched > segment->touched) {
                 log->touched += touched - segment->touched;
@@ -215,11 +255,25 @@ void log_kill(struct log *log, uint32_t location)
 {
         uint32_t s = log_segment_of(log, location);
         struct segment *segment = &log->segments[s];
-        uint32_t stride = log_stride(log, entry_size(log_at(log, location)));
+        const uint8_t *entry = log_at(log, location);
+        uint32_t stride = log_stride(log, entry_size(entry));
+        *due_of(segment, entry_expiry(entry)) -= due_units(stride);
         segment->live -= stride;
         log->live -= stride;
         if (segment->live == 0 && segment->state == SEGMENT_SEALED)
                 retire(log, s);
+}
+
+void log_refresh(struct log *log, uint32_t location, uint32_t expiry)
+{
+        struct segment *segment = &log->segments[log_segment_of(log, location)];
+        uint8_t *entry = (uint8_t *)log_at(log, location);
+        uint16_t units = due_units(log_stride(log, entry_size(entry)));
+        *due_of(segment, entry_expiry(entry)) -= units;
+        *due_of(segment, expiry) += units;
+        if (segment->max_expiry < expiry)
+                segment->max_expiry = expiry;
+        entry_set_expiry(entry, expiry);
 }
 
 void log_kill_all(struct log *log)

@@ -20,9 +20,20 @@
 #include "store/memory.h"
 #include "store/store.h"
 
+/* Which entries share a segment. */
 enum {
+        CLASS_NEW = 0,    /* nobody has asked again yet */
+        CLASS_PROVEN = 1, /* and the next ones: somebody has, by the time left */
+        CLASS_PROVEN_LAST = 4,
+        CLASS_NEGATIVE,
+        CLASS_KEPT,
         CLASSES = STORE_CLASSES,
         NO_SEGMENT = UINT32_MAX,
+};
+
+enum {
+        DUES = 16,
+        DUE_UNIT_SHIFT = 3,
 };
 
 enum segment_state {
@@ -41,6 +52,10 @@ struct segment {
         uint32_t touched;        /* bytes of memory that count as ours */
         uint32_t max_expiry;     /* of anything appended since it was opened, refreshes included */
         uint32_t next;           /* in a list of free or retired ones */
+        uint32_t base;           /* cache second of its opening */
+        /* Live bytes, in units of 8, by expiry: in [0] what expires less than 8 seconds after `base`, in
+         * each next one up to twice as late, in the last one all the rest. */
+        uint16_t due[DUES];
         uint8_t state;
         uint8_t class;
 };
@@ -105,13 +120,12 @@ static inline uint32_t log_room(const struct log *log, unsigned class)
 /* Append to the class's open segment, which must have room. Returns the location. */
 uint32_t log_append(struct log *log, unsigned class, const uint8_t *entry);
 
-/* An entry there got this expiry. */
-static inline void log_refreshed(struct log *log, uint32_t location, uint32_t expiry)
-{
-        struct segment *segment = &log->segments[log_segment_of(log, location)];
-        if (segment->max_expiry < expiry)
-                segment->max_expiry = expiry;
-}
+/* The entry there gets this expiry, in place. */
+void log_refresh(struct log *log, uint32_t location, uint32_t expiry);
+
+/* Bytes of the segment that are alive and expired at that second, or a little less: what expired just now may
+ * be left out. */
+uint32_t log_expired(const struct segment *segment, uint32_t second);
 
 /* The index does not point there any more. May retire the segment. */
 void log_kill(struct log *log, uint32_t location);
@@ -122,7 +136,7 @@ void log_kill_all(struct log *log);
 void log_seal(struct log *log, unsigned class);
 
 /* Open a segment for the class, whose previous one is sealed; new memory may take at most `budget`. */
-bool log_open(struct log *log, unsigned class, uint64_t budget);
+bool log_open(struct log *log, unsigned class, uint64_t budget, uint32_t now);
 
 /* Retired segments that no reader can be in become free. */
 void log_poll(struct log *log);
@@ -147,5 +161,7 @@ static inline uint32_t log_segments_used(const struct log *log)
 
 /* Memory of the tables, as far as they are in use. */
 size_t log_overhead(const struct log *log);
+/* And by how much they grow with one block more. */
+size_t log_block_overhead(const struct log *log);
 
 #endif

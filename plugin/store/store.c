@@ -53,6 +53,16 @@ static uint64_t index_limit(const struct store_options *options)
         return buckets < UINT64_C(1) << HASH_BITS ? buckets : UINT64_C(1) << HASH_BITS;
 }
 
+static void set_shares(struct store_options *options)
+{
+        uint8_t *const share[] = {&options->new_share, &options->negative_share, &options->kept_share,
+                                  &options->stale_share};
+        static const uint8_t defaults[] = {10, 25, 50, 25};
+        for (unsigned i = 0; i < 4; i++)
+                if (*share[i] == 0)
+                        *share[i] = defaults[i];
+}
+
 int store_create(const struct store_options *options, struct store **out)
 {
         struct store_options with = *options;
@@ -68,6 +78,7 @@ int store_create(const struct store_options *options, struct store **out)
                 return -ENOMEM;
         memset(store, 0, sizeof *store);
         store->options = *options;
+        set_shares(&store->options);
         store->hash_mask = UINT64_MAX;
         if (options->hash_bits > 0 && options->hash_bits < HASH_BITS)
                 store->hash_mask = ((UINT64_C(1) << options->hash_bits) - 1) << (64 - HASH_BITS);
@@ -87,12 +98,14 @@ int store_create(const struct store_options *options, struct store **out)
         err = index_init(&store->index, index_limit(options), huge);
         if (err)
                 goto no_index;
-        uint64_t segments = store_budget(store) / segment_size;
+        uint64_t room = store_budget(store), tables = log_block_overhead(&store->log);
+        uint64_t segments = room > tables ? (room - tables) / segment_size : 0;
         if (segments < SEGMENTS_MIN) {
                 err = -EINVAL;
                 goto too_small;
         }
-        store->classes = segments < 16 ? 1 : segments < 64 ? 2 : CLASSES;
+        store->kinds = segments >= 16;
+        store->proven = segments < 16 ? 0 : segments < 64 ? 1 : CLASS_PROVEN_LAST;
         store->reserve = segments < 32 ? 1 : 2;
         pthread_mutex_init(&store->lock, NULL);
         *out = store;
@@ -337,7 +350,10 @@ int store_put_locked(struct store *store, uint64_t hash, store_match match, cons
                 evict_some(store, max < EVICT_FROM ? 1 : EVICT_STEP, now);
                 undisturbed = false;
         }
-        unsigned class = evict_class(store, proven, entry_expiry(entry), now);
+        struct store_rank rank = {STORE_ORDINARY, 0};
+        if (store->options.rank)
+                rank = store->options.rank(store->options.ctx, entry);
+        unsigned class = evict_class(store, rank.kind, proven, entry_expiry(entry), now);
         if (log_room(log, class) < stride) {
                 int err = evict_make_room(store, class, stride, now);
                 if (err)
@@ -353,7 +369,7 @@ int store_put_locked(struct store *store, uint64_t hash, store_match match, cons
                 return 1;
         }
         slot_t *slot = make_slot(store, folded, now);
-        slot_set(slot, slot_make(folded, 0, log_append(log, class, entry)));
+        slot_set(slot, slot_make(folded, rank.credit & POPULARITY_MAX, log_append(log, class, entry)));
         store->entries++;
         return 0;
 }
@@ -365,11 +381,10 @@ static bool is_at(const void *place, const uint8_t *entry)
 
 void store_refresh_locked(struct store *store, const uint8_t *entry, uint32_t expiry, uint8_t life_code)
 {
-        entry_set_expiry((uint8_t *)entry, expiry);
         entry_set_life_code((uint8_t *)entry, life_code);
-        const uint32_t hash = store_fold(store, store->options.hash(store->options.hash_ctx, entry));
+        const uint32_t hash = store_fold(store, store->options.hash(store->options.ctx, entry));
         struct found found = lookup(store, hash, is_at, entry);
-        log_refreshed(&store->log, slot_location(found.value), expiry);
+        log_refresh(&store->log, slot_location(found.value), expiry);
 }
 
 bool store_remove_locked(struct store *store, uint64_t hash, store_match match, const void *key)

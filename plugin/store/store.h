@@ -17,7 +17,7 @@
 struct store;
 
 enum {
-        STORE_CLASSES = 5, /* kinds of segments, see evict.h */
+        STORE_CLASSES = 7, /* kinds of segments, see evict.h */
 };
 
 /* Is `entry` the entry for `key`? */
@@ -27,15 +27,54 @@ typedef bool (*store_match)(const void *key, const uint8_t *entry);
  * it. */
 typedef uint64_t (*store_hash)(const void *ctx, const uint8_t *entry);
 
+/* Eviction, in the few words that the store understands. Two callbacks tell it more; both run under the
+ * store's lock, must not call the store, and get store_options.ctx.
+ *
+ * `rank` is asked when an entry is put: whose share of the budget does it count against, and with how much
+ * popularity does it begin? Each point of credit is worth about one round of reclaiming that it survives
+ * without being asked for: that is how a class of entries gets a weight.
+ *
+ * `judge` is asked when an entry that is fresh comes up for eviction, never on the way of a lookup: bounded
+ * work for each put that needs room. Its answer: the popularity with which the entry stays,
+ * STORE_GOES, or STORE_AS_EVER. What stays is copied; where a put would have to copy more than is good, the
+ * rest goes unasked.
+ *
+ * Shares are enforced when room is needed: what exceeds its share goes before anything else does, but for
+ * dead and expired bytes. A store of less than 16 segments has no shares. */
+enum store_kind {
+        STORE_ORDINARY,
+        STORE_NEGATIVE, /* up to negative_share */
+        STORE_KEPT,     /* goes when it has expired, or when all of its kind exceed kept_share */
+};
+struct store_rank {
+        enum store_kind kind;
+        uint32_t credit; /* 0..7 */
+};
+typedef struct store_rank (*store_rank_fn)(const void *ctx, const uint8_t *entry);
+
+enum {
+        STORE_GOES = -1,
+        STORE_AS_EVER = -2,
+};
+typedef int (*store_judge_fn)(const void *ctx, const uint8_t *entry, uint32_t popularity);
+
 struct store_options {
         store_hash hash;
-        const void *hash_ctx;
+        store_rank_fn rank;   /* NULL: all ordinary, no credit */
+        store_judge_fn judge; /* NULL: as ever */
+        const void *ctx;
         uint64_t max_entries;  /* 0: no limit */
         uint64_t max_bytes;    /* everything included; > 0 */
         uint32_t segment_size; /* power of two, or 0: chosen from max_bytes */
         uint32_t stale_window; /* entries expired for no longer than this may still be wanted */
-        bool no_jemalloc;      /* tests: use mmap although the process has jemalloc */
-        uint32_t hash_bits;    /* tests: keep only so many bits of every hash, to force collisions; 0: all */
+        bool stale_positive;   /* but none of kind STORE_NEGATIVE */
+        /* Percent of the bytes in use; 0: the default. */
+        uint8_t new_share;      /* of entries that were not asked for again. 10 */
+        uint8_t negative_share; /* 25 */
+        uint8_t kept_share;     /* 50 */
+        uint8_t stale_share;    /* of what has expired and is still wanted. 25 */
+        bool no_jemalloc;       /* tests: use mmap although the process has jemalloc */
+        uint32_t hash_bits;     /* tests: keep only so many bits of every hash, to force collisions; 0: all */
 };
 
 /* 0; -EINVAL: no hash, a segment size that cannot be, or max_bytes too small for a store; -ENOMEM. */

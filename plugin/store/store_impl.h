@@ -25,7 +25,7 @@ struct sweep {
         uint32_t segment;
         uint32_t offset;
         uint32_t copied; /* bytes moved elsewhere */
-        bool holes;      /* it was chosen because much of it is no use, not because it is old */
+        bool clean;      /* chosen because much of it is no use: what else is in it stays */
 };
 
 struct store {
@@ -41,13 +41,15 @@ struct store {
         size_t fixed; /* bytes of this struct and the ghosts; constant */
         uint64_t entries;
         uint64_t evicted, expired, expunged, moved;
-        unsigned classes; /* open segments at most; constant */
+        unsigned proven;  /* classes of proven entries; constant */
+        bool kinds;       /* are there classes for kinds? constant */
         unsigned reserve; /* segments to have free beyond the next one; constant */
         /* Hashes of popular entries that had to go: when they come back they need not prove themselves again.
          * Each hash has one place. 0: nobody. */
         uint32_t *ghosts;
         uint32_t ghosts_mask; /* constant */
         struct sweep sweep;   /* of evict_some */
+        uint32_t surveyed;    /* where the next look at segments begins */
 };
 
 static inline uint32_t store_fold(const struct store *store, uint64_t hash)
@@ -62,10 +64,16 @@ static inline uint64_t store_budget(const struct store *store)
         return bytes < store->options.max_bytes ? store->options.max_bytes - bytes : 0;
 }
 
-/* Is there any use for it, fresh or stale? */
-static inline bool store_wants(const struct store *store, const uint8_t *entry, uint32_t now)
+/* For how long an entry of this class may be of use after it expired. */
+static inline uint32_t store_window(const struct store *store, unsigned class)
 {
-        uint32_t expiry = entry_expiry(entry), window = store->options.stale_window;
+        return class == CLASS_NEGATIVE && store->options.stale_positive ? 0 : store->options.stale_window;
+}
+
+/* Is there any use for it, fresh or stale? */
+static inline bool store_wants(const struct store *store, unsigned class, const uint8_t *entry, uint32_t now)
+{
+        uint32_t expiry = entry_expiry(entry), window = store_window(store, class);
         return expiry > now || (window > 0 && now - expiry <= window);
 }
 

@@ -36,7 +36,7 @@ void kit_open_colliding(struct kit *kit)
             .max_entries = kit->options.max_entries,
             .max_bytes = 1 << 20,
             .hash = cache_entry_hash,
-            .hash_ctx = kit->cache,
+            .ctx = kit->cache,
             .hash_bits = 1,
         };
         store_destroy(kit->cache->store);

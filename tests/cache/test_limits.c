@@ -143,6 +143,63 @@ static void b72_the_budget_in_bytes_holds(void **state)
         assert_int_equal(ask_and_put(1, 60000, 60), SARDINE_HIT);
 }
 
+/* NXDOMAIN for random labels, by hand; returns the outcome of the look. */
+static int ask_random_label(unsigned i)
+{
+        static const uint8_t soa[] =
+            "\xc0\0\0\6\0\1\0\0\1\x2c\0\x16\0\0\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0\0\1\x2c";
+        static uint8_t packet[2048];
+        char name[32];
+        snprintf(name, sizeof name, "x%u.random.example", i);
+        struct ask ask = ASK(name, DNS_A);
+        int outcome = look(&kit, ask)->outcome;
+        if (outcome != SARDINE_MISS)
+                return outcome;
+        size_t at = ask_packet(&ask, packet);
+        packet[2] |= DNS_QR;
+        packet[3] = DNS_NXDOMAIN;
+        memcpy(packet + at, soa, sizeof soa - 1);
+        packet[at + 1] = (uint8_t)(DNS_HEADER + 1 + packet[DNS_HEADER]);
+        packet[9] = 1;
+        assert_int_not_equal(put_packet(&kit, packet, at + sizeof soa - 1, NULL), SARDINE_REFUSED);
+        return SARDINE_MISS;
+}
+
+static void b39_positives_survive_a_random_label_flood(void **state)
+{
+        (void)state;
+        static const struct {
+                uint64_t entries, bytes;
+                unsigned positive;
+        } sizes[] = {{200, 0, 50}, {0, 1 << 20, 1500}};
+        for (unsigned s = 0; s < 2; s++) {
+                kit.options.max_entries = sizes[s].entries;
+                kit.options.max_bytes = sizes[s].bytes;
+                kit.options.stale_window = 86400;
+                kit.options.stale_positive = 1;
+                kit_open(&kit);
+                for (unsigned i = 0; i < sizes[s].positive; i++)
+                        assert_int_equal(ask_and_put(i, 0, 600), SARDINE_MISS);
+                for (unsigned i = 0; i < 20 * sizes[s].positive; i++)
+                        assert_int_equal(ask_random_label(i), SARDINE_MISS);
+                for (unsigned i = 0; i < sizes[s].positive; i++)
+                        assert_int_equal(ask_and_put(i, 0, 600), SARDINE_HIT);
+                assert_true(kit_stats(&kit).evicted > 0);
+                check_limits();
+                /* Nor does the flood push out what may stand in when all of it has expired. */
+                kit_wait(&kit, 1000);
+                for (unsigned i = 0; i < sizes[s].positive; i++) {
+                        char name[32];
+                        snprintf(name, sizeof name, "n%u.example", i);
+                        struct ask ask = ASK(name, DNS_TXT, .transport = SARDINE_TCP,
+                                             .flags = SARDINE_ALLOW_STALE | SARDINE_PEEK);
+                        assert_int_equal(look(&kit, ask)->outcome, SARDINE_STALE);
+                }
+                kit_close(&kit);
+        }
+        kit_open(&kit);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -151,6 +208,7 @@ int main(void)
             T(b67_a_hot_name_is_renewed_and_stays),
             T(b68_limits_hold_in_every_order),
             T(b72_the_budget_in_bytes_holds),
+            T(b39_positives_survive_a_random_label_flood),
         };
         return cmocka_run_group_tests_name("cache/limits", tests, NULL, NULL);
 }

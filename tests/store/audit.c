@@ -24,7 +24,22 @@ static uint32_t list_length(const struct log *log, uint32_t from, uint8_t state,
         return n;
 }
 
-static void audit_index(struct store *store, uint32_t *live)
+/* How much is alive, and when it expires. */
+struct content {
+        uint32_t live;
+        uint16_t due[DUES];
+};
+
+static void count_due(struct content *content, const struct segment *segment, uint32_t expiry,
+                      uint32_t stride)
+{
+        unsigned i = 0;
+        while (i + 1 < DUES && expiry >= segment->base + (UINT32_C(8) << i))
+                i++;
+        content->due[i] += (uint16_t)((stride + 4) / 8);
+}
+
+static void audit_index(struct store *store, struct content *contents)
 {
         const struct log *log = &store->log;
         uint64_t size = index_size(&store->index), entries = 0;
@@ -42,13 +57,15 @@ static void audit_index(struct store *store, uint32_t *live)
                         assert_true(s < log_segments(log) && in_use(&log->segments[s]));
                         const uint8_t *entry = log_at(log, slot_location(value));
                         uint32_t hash = slot_hash(value);
-                        assert_int_equal(
-                            hash, store_fold(store, store->options.hash(store->options.hash_ctx, entry)));
+                        assert_int_equal(hash,
+                                         store_fold(store, store->options.hash(store->options.ctx, entry)));
                         assert_true(index_address(hash, size) == b ||
                                     index_address(index_mix(hash), size) == b);
                         /* Nothing else points there. */
                         assert_ptr_equal(index_slot_of(&store->index, hash, slot_location(value)), slot);
-                        live[s] += log_stride(log, entry_size(entry));
+                        uint32_t stride = log_stride(log, entry_size(entry));
+                        contents[s].live += stride;
+                        count_due(&contents[s], &log->segments[s], entry_expiry(entry), stride);
                 }
         assert_int_equal(entries, store->entries);
 }
@@ -56,8 +73,8 @@ static void audit_index(struct store *store, uint32_t *live)
 void audit(struct store *store)
 {
         const struct log *log = &store->log;
-        uint32_t *live = calloc(log_segments(log) + 1, sizeof *live);
-        audit_index(store, live);
+        struct content *contents = calloc(log_segments(log) + 1, sizeof *contents);
+        audit_index(store, contents);
         uint64_t used_sum = 0, live_sum = 0, touched = 0;
         uint32_t free_segments = 0, retired = 0;
         for (uint32_t s = 0; s < log_segments(log); s++) {
@@ -66,10 +83,11 @@ void audit(struct store *store)
                 free_segments += segment->state == SEGMENT_FREE;
                 retired += segment->state == SEGMENT_RETIRED;
                 if (!in_use(segment)) {
-                        assert_int_equal(live[s], 0);
+                        assert_int_equal(contents[s].live, 0);
                         continue;
                 }
-                assert_int_equal(segment->live, live[s]);
+                assert_int_equal(segment->live, contents[s].live);
+                assert_memory_equal(segment->due, contents[s].due, sizeof segment->due);
                 assert_true(segment->used <= log->segment_size && segment->used <= segment->touched);
                 assert_true(segment->state == SEGMENT_OPEN || segment->live > 0);
                 assert_int_equal(segment->state == SEGMENT_OPEN, log->open[segment->class] == s);
@@ -93,5 +111,5 @@ void audit(struct store *store)
                     store->options.max_bytes);
         if (store->options.max_entries)
                 assert_true(store->entries <= store->options.max_entries);
-        free(live);
+        free(contents);
 }

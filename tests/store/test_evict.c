@@ -35,7 +35,7 @@ static void b66_a_full_store_takes_new_data(void **state)
         /* By entries, and by bytes that hold about as many. */
         const struct store_options limits[] = {
             {.max_bytes = 4 << 20, .max_entries = 2000},
-            {.max_bytes = 256 << 10, .segment_size = 4096},
+            {.max_bytes = 288 << 10, .segment_size = 4096},
         };
         for (unsigned i = 0; i < 2; i++) {
                 struct store *store = make(limits[i]);
@@ -221,6 +221,181 @@ static void b66_stale_goes_before_fresh(void **state)
                 put(store, next++, 1, 200, now + 5000, now);
         for (uint64_t key = 2000; key < 4000; key++)
                 assert_int_equal(find(store, key, false), 1);
+        store_destroy(store);
+}
+
+/* The rank of a test entry is in its key. */
+static uint64_t ranked(enum store_kind kind, uint32_t credit, uint64_t n)
+{
+        return (uint64_t)kind << 48 | (uint64_t)credit << 40 | n;
+}
+
+static struct store_rank rank_by_key(const void *ctx, const uint8_t *entry)
+{
+        (void)ctx;
+        uint64_t key = entry_key_of(entry);
+        return (struct store_rank){(enum store_kind)(key >> 48), key >> 40 & 7};
+}
+
+static unsigned there(struct store *store, enum store_kind kind, uint32_t credit, uint64_t from, uint64_t to)
+{
+        unsigned n = 0;
+        for (uint64_t key = from; key < to; key++)
+                n += find(store, ranked(kind, credit, key), false) >= 0;
+        return n;
+}
+
+static void b39_negatives_take_their_share_and_no_more(void **state)
+{
+        (void)state;
+        const struct store_options limits[] = {
+            {.max_bytes = 1 << 20}, {.max_bytes = 1 << 20, .max_entries = 200}, {.max_bytes = 32 << 20}};
+        for (unsigned i = 0; i < 3; i++) {
+                struct store_options options = limits[i];
+                options.rank = rank_by_key;
+                struct store *store = make(options);
+                const uint64_t capacity = options.max_entries ? options.max_entries : options.max_bytes / 112;
+                /* A quarter of what it holds, and never asked for again. */
+                const uint64_t positive = capacity / 4;
+                for (uint64_t key = 0; key < positive; key++)
+                        put(store, ranked(STORE_ORDINARY, 0, key), 1, 100, FAR, TEST_NOW);
+                for (uint64_t key = 0; key < 6 * capacity; key++)
+                        assert_int_equal(put(store, ranked(STORE_NEGATIVE, 0, key), 1, 100, FAR, TEST_NOW),
+                                         0);
+                assert_int_equal(there(store, STORE_ORDINARY, 0, 0, positive), positive);
+                /* The newest of them are there. */
+                assert_true(there(store, STORE_NEGATIVE, 0, 6 * capacity - capacity / 8, 6 * capacity) ==
+                            capacity / 8);
+                /* And when both come, negatives are cut down to a quarter. */
+                for (uint64_t key = positive; key < 6 * capacity; key++) {
+                        put(store, ranked(STORE_ORDINARY, 0, key), 1, 100, FAR, TEST_NOW);
+                        put(store, ranked(STORE_NEGATIVE, 0, 10 * capacity + key), 1, 100, FAR, TEST_NOW);
+                }
+                unsigned negative = there(store, STORE_NEGATIVE, 0, 0, 16 * capacity);
+                uint64_t entries = stats_of(store).entries;
+                /* To within a segment. */
+                assert_true(negative <= entries / 4 + 16384 / 100 && negative >= entries * 18 / 100);
+                audit(store);
+                store_destroy(store);
+        }
+}
+
+static void b39_stale_data_takes_its_share_and_no_more(void **state)
+{
+        (void)state;
+        struct store *store = make((struct store_options){.max_bytes = 4 << 20, .stale_window = 86400});
+        uint32_t now = TEST_NOW;
+        const uint64_t capacity = (4 << 20) / 112;
+        for (uint64_t key = 0; key < capacity; key++)
+                put(store, key, 1, 100, now + 10, now);
+        now += 100;
+        /* What is fresh is popular, and yet less of it than there is room for: stale data would go on. */
+        const uint64_t fresh = capacity * 6 / 10;
+        for (uint64_t key = capacity; key < capacity + fresh; key++)
+                put(store, key, 1, 100, FAR, now);
+        unsigned stale = 0;
+        for (uint64_t key = 0; key < capacity; key++)
+                stale += find(store, key, false) == 1;
+        for (uint64_t key = capacity; key < capacity + fresh; key++)
+                assert_int_equal(find(store, key, false), 1);
+        uint64_t entries = stats_of(store).entries;
+        assert_true(stale > entries / 10 && stale <= entries / 2);
+        audit(store);
+        store_destroy(store);
+}
+
+/* What has expired in part is emptied before what is fresh, although that is older. */
+static void b66_expired_goes_first_out_of_mixed_segments(void **state)
+{
+        (void)state;
+        struct store *store = make((struct store_options){.max_bytes = 1 << 20});
+        uint32_t now = TEST_NOW;
+        const uint64_t capacity = (1 << 20) / 112;
+        for (uint64_t key = 0; key < capacity / 2; key++)
+                put(store, key, 1, 100, FAR, now);
+        for (uint64_t key = capacity / 2; key < capacity * 9 / 10; key++)
+                put(store, key, 1, 100, key % 2 ? now + 10 : FAR, now);
+        now += 60;
+        uint64_t next = capacity;
+        while (stats_of(store).expired < capacity / 10)
+                put(store, next++, 1, 100, FAR, now);
+        for (uint64_t key = 0; key < capacity / 2; key++)
+                assert_int_equal(find(store, key, false), 1);
+        audit(store);
+        store_destroy(store);
+}
+
+static void kept_entries_outlive_a_flood(void **state)
+{
+        (void)state;
+        struct store *store = make((struct store_options){.max_bytes = 1 << 20, .rank = rank_by_key});
+        const uint64_t capacity = (1 << 20) / 112, kept = capacity / 3;
+        for (uint64_t key = 0; key < kept; key++)
+                put(store, ranked(STORE_KEPT, 0, key), 1, 100, FAR, TEST_NOW);
+        for (uint64_t key = 0; key < 5 * capacity; key++) {
+                put(store, ranked(STORE_ORDINARY, 0, key), 1, 100, FAR, TEST_NOW);
+                find(store, ranked(STORE_ORDINARY, 0, key), true);
+        }
+        assert_int_equal(there(store, STORE_KEPT, 0, 0, kept), kept);
+        /* They are no danger: too many of them go like others. */
+        for (uint64_t key = kept; key < 5 * capacity; key++)
+                assert_int_equal(put(store, ranked(STORE_KEPT, 0, key), 1, 100, FAR, TEST_NOW), 0);
+        assert_int_equal(there(store, STORE_KEPT, 0, 5 * capacity - 100, 5 * capacity), 100);
+        assert_true(there(store, STORE_ORDINARY, 0, 0, 5 * capacity) > capacity / 4);
+        audit(store);
+        store_destroy(store);
+}
+
+static void credit_is_worth_rounds_of_reclaiming(void **state)
+{
+        (void)state;
+        struct store *store = make((struct store_options){.max_bytes = 1 << 20, .rank = rank_by_key});
+        const uint64_t capacity = (1 << 20) / 112;
+        uint64_t next = 0;
+        for (; next < capacity / 20; next++) {
+                put(store, ranked(STORE_ORDINARY, 0, next), 1, 100, FAR, TEST_NOW);
+                put(store, ranked(STORE_ORDINARY, 4, next), 1, 100, FAR, TEST_NOW);
+        }
+        const uint64_t ours = next;
+        while (there(store, STORE_ORDINARY, 0, 0, ours) > 0)
+                put(store, ranked(STORE_ORDINARY, 0, next++), 1, 100, FAR, TEST_NOW);
+        /* But for those that one put would have had to copy too much of. */
+        assert_true(there(store, STORE_ORDINARY, 4, 0, ours) >= ours * 8 / 10);
+        store_destroy(store);
+}
+
+static int judge_by_key(const void *ctx, const uint8_t *entry, uint32_t popularity)
+{
+        (void)ctx;
+        uint64_t key = entry_key_of(entry);
+        return key % 3 == 0 ? STORE_AS_EVER : key % 3 == 1 ? (int)popularity : STORE_GOES;
+}
+
+static void the_judge_is_obeyed(void **state)
+{
+        (void)state;
+        struct store *store = make((struct store_options){.max_bytes = 1 << 20, .judge = judge_by_key});
+        const uint64_t capacity = (1 << 20) / 112, ours = capacity / 4;
+        for (uint64_t key = 0; key < ours; key++)
+                put(store, key, 1, 100, FAR, TEST_NOW);
+        /* Popular, all of them. */
+        for (uint64_t key = 0; key < ours; key++)
+                find(store, key, true);
+        uint64_t next = ours;
+        while (find(store, 2, false) >= 0 || find(store, ours / 3 * 3 - 1, false) >= 0)
+                put(store, next++ * 3 + 2, 1, 100, FAR, TEST_NOW);
+        unsigned kept = 0;
+        for (uint64_t key = 0; key + 3 < ours; key++) {
+                int64_t found = find(store, key, false);
+                assert_true(key % 3 != 2 || found == ABSENT);
+                kept += key % 3 == 1 && found == 1;
+        }
+        /* But for those that one put would have had to copy too much of. */
+        assert_true(kept >= ours / 3 / 2);
+        /* One that would keep everything cannot: there is always room. */
+        for (uint64_t n = 0; n < 10 * capacity; n++)
+                assert_int_equal(put(store, (next + n) * 3 + 1, 1, 100, FAR, TEST_NOW), 0);
+        audit(store);
         store_destroy(store);
 }
 
@@ -418,6 +593,12 @@ int main(void)
             cmocka_unit_test(b71_newer_replaces_older),
             cmocka_unit_test(b66_dead_bytes_go_first),
             cmocka_unit_test(b66_stale_goes_before_fresh),
+            cmocka_unit_test(b39_negatives_take_their_share_and_no_more),
+            cmocka_unit_test(b39_stale_data_takes_its_share_and_no_more),
+            cmocka_unit_test(b66_expired_goes_first_out_of_mixed_segments),
+            cmocka_unit_test(kept_entries_outlive_a_flood),
+            cmocka_unit_test(credit_is_worth_rounds_of_reclaiming),
+            cmocka_unit_test(the_judge_is_obeyed),
             cmocka_unit_test(b72_bytes_hold_whatever_the_sizes),
             cmocka_unit_test(b72_memory_goes_back),
             cmocka_unit_test(b73_all_of_the_capacity_is_used),

@@ -244,7 +244,7 @@ static void b64_hashes_collide(void **state)
 static void the_least_store(void **state)
 {
         (void)state;
-        run_seeds(&(struct store_options){.max_bytes = 40 << 10, .segment_size = 4096});
+        run_seeds(&(struct store_options){.max_bytes = 72 << 10, .segment_size = 4096});
 }
 
 static void without_jemalloc(void **state)

@@ -18,9 +18,21 @@
 #include <time.h>
 #include <unistd.h>
 
-extern const struct scenario scenario_seed, scenario_ecs, scenario_scale, scenario_hitratio, scenario_ladder;
-static const struct scenario *const scenarios[] = {&scenario_seed, &scenario_ecs, &scenario_scale,
-                                                   &scenario_hitratio, &scenario_ladder};
+/* A new scenario is one line here, and its file in meson.build. */
+#define SCENARIOS(X)                                                                                         \
+        X(seed)                                                                                              \
+        X(ecs)                                                                                               \
+        X(scale)                                                                                             \
+        X(mixed)                                                                                             \
+        X(expunge)                                                                                           \
+        X(hitratio)                                                                                          \
+        X(ladder)                                                                                            \
+        X(peer)
+
+#define DECLARE(name) extern const struct scenario scenario_##name;
+#define LIST(name)    &scenario_##name,
+SCENARIOS(DECLARE)
+static const struct scenario *const scenarios[] = {SCENARIOS(LIST)};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define OPTIONS_MAX  32

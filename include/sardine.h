@@ -267,6 +267,33 @@ struct sardine_selector {
         uint32_t rcode;
 };
 
+/* Why a lookup would come to what it comes to. Numbers are stable. */
+enum sardine_why {
+        SARDINE_WHY_HIT = 0,       /* a fresh answer is here that serves this client */
+        SARDINE_WHY_BYPASS = 1,    /* not a question for a cache: see the reason */
+        SARDINE_WHY_ABSENT = 2,    /* no answer to this question is kept, for anybody */
+        SARDINE_WHY_EXPIRED = 3,   /* the answer has expired; stale_available: it may still stand in */
+        SARDINE_WHY_DNSSEC = 4,    /* the answer was fetched without DO, and this client sets DO */
+        SARDINE_WHY_TRUNCATED = 5, /* only a truncated answer is here, and this client is on a stream */
+        SARDINE_WHY_NETWORK = 6,   /* answers for client networks are here, none for this client's */
+        SARDINE_WHY_FLAGS = 7,     /* only for queries with other RD or CD bits: rd and cd say which */
+        SARDINE_WHY_TAG = 8,       /* only under another tag, or with other splitting options */
+};
+
+/* What sardine_explain() found. From `rcode` on: about the answer that is here, zero when there is none. */
+struct sardine_explanation {
+        size_t sz;
+        uint32_t why;             /* enum sardine_why */
+        uint32_t reason;          /* enum sardine_reason, of a bypass */
+        uint32_t reply_len;       /* of the reply that the client would get; 0: none */
+        uint32_t truncated;       /* 1: that reply would have TC set */
+        uint32_t stale_available; /* 1: it missed, but SARDINE_ALLOW_STALE would have hit */
+        uint32_t rcode;
+        uint32_t ttl, expired;      /* as in struct sardine_entry_view */
+        uint32_t life, bytes, hits; /* too, of the answer for every network */
+        uint32_t rd, cd, dnssec_ok; /* of the query that fetched it */
+};
+
 /* An entry as the walk shows it; pointers are valid during the callback only. */
 struct sardine_entry_view {
         size_t sz;
@@ -371,6 +398,12 @@ int sardine_wait(sardine_cache *cache, const struct sardine_token *token, uint32
  * sardine_lookup(). */
 int sardine_render(sardine_cache *cache, const struct sardine_query *query, const uint8_t *response,
                    size_t len, struct sardine_answer *answer);
+
+/* Say what a lookup of this query would come to, and why. Leaves no trace: no counter, no popularity. Returns
+ * the outcome as sardine_lookup() would, or its errors, or -ENOMEM. For people and tests, not for every
+ * query: when nothing is found it walks the whole cache. */
+int sardine_explain(sardine_cache *cache, const struct sardine_query *query,
+                    struct sardine_explanation *explanation);
 
 /* Remove what the selector selects (NULL: everything). Returns how many entries were removed, or -ENOMEM with
  * nothing done. No lookup finds any of it from the first microseconds of the call on; the call itself looks

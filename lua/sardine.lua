@@ -17,7 +17,7 @@
 --   addResponseAction, mvResponseRule, mvResponseRuleToTop storing stays the last response rule
 --   PoolAction, QPSPoolAction, AllowAction,
 --   AllowResponseAction, ContinueAction                    end the rules, so they look up or store themselves
---   addCacheHitResponseAction                              its rules also run for our hits, which are
+--   addCacheHitResponseAction, rm-, mv- and clear-         its rules also run for our hits, which are
 --   addSelfAnsweredResponseAction                          self-answered to dnsdist; these then do not
 --   setServFailWhenNoServer, setStaleCacheEntriesTTL       see "No backend up" below
 -- An action that was made before this file was loaded does not know of the cache. Nor do Lua actions when they end the
@@ -178,6 +178,12 @@ local OPTIONS = {
     negativeShare = whole('negative_share', 100),
     staleShare = whole('stale_share', 100),
     keptShare = whole('kept_share', 100),
+    name = function(options, value, name)
+        if type(value) ~= 'string' or not value:find('^[%w_.-]+$') then
+            fail('newPacketCache: %s must be a string of letters, digits, ".", "-" and "_"', name)
+        end
+        options.name = value
+    end,
 }
 
 -- Where dnsdist prints to its console, the methods return a string: the console shows what a call returns.
@@ -230,33 +236,6 @@ function methods:getStats()
         end
     end
     return result
-end
-
-function methods:printStats()
-    local stats = methods.getStats(self)
-    local lines = {}
-    local function line(label, ...)
-        table.insert(lines, string.format('%-10s ' .. string.rep('%s', select('#', ...)), label .. ':', ...))
-    end
-    local asked = stats.hits + stats.misses
-    line('Entries', methods.toString(self))
-    line('Bytes', string.format('%.0f/%.0f', stats.bytes, stats.maxBytes),
-         stats.entries > 0 and string.format(' (%.1f an entry)', stats.bytes / stats.entries) or '')
-    line('Hits', stats.hits, asked > 0 and string.format(' (%.1f %%)', 100 * stats.hits / asked) or '')
-    line('Misses', stats.misses)
-    line('Stale', stats.staleHits, ' hits, ', stats.rescued, ' in place of a failure')
-    line('Bypassed', stats.bypass)
-    line('Stored', stats.stored, ', replaced ', stats.replaced, ', refreshed ', stats.refreshed)
-    line('Refused', stats.refused)
-    line('Evicted', stats.evicted, ', expired ', stats.expired, ', expunged ', stats.expunged)
-    local reasons = {}
-    for name, count in pairs(stats) do
-        if name:find('^bypass_') or name:find('^refused_') then
-            table.insert(reasons, string.format('  %s: %d', name:gsub('_', ' '), count))
-        end
-    end
-    table.sort(reasons)
-    return table.concat(lines, '\n') .. (#reasons > 0 and '\n' .. table.concat(reasons, '\n') or '')
 end
 
 function methods:toString()
@@ -323,18 +302,6 @@ function methods:expungeByName(name, qtype, suffix_match)
     return removed(lib.sardine_expunge(cache, selector))
 end
 
-function methods:dump(path, raw_response)
-    local cache = cache_of(self)
-    if type(path) ~= 'string' then
-        fail('dump: the first argument must be the name of a new file')
-    end
-    local count = tonumber(lib.sardine_dnsdist_dump(cache, path, raw_response and 1 or 0))
-    if count < 0 then
-        return string.format('Error opening or writing the dump file %s: %s', path, ffi.string(lib.sardine_strerror(count)))
-    end
-    return string.format('Dumped %d records', count)
-end
-
 -- The different lines of a text from the library, sorted, each as `make` makes it.
 local function list_of(lines, make)
     if lines == nil then
@@ -395,6 +362,9 @@ end
 local followers = setmetatable({}, { __mode = 'k' })
 local stale_entries_ttl = 0
 
+-- What `set` holds beside the fields of struct sardine_options.
+local NOT_FIELDS = { split = true, always_do = true, name = true }
+
 -- Create the library's cache for a PacketCache object, by the options set in it.
 local function create(self)
     local set = self.set
@@ -406,7 +376,7 @@ local function create(self)
     opt.n_split_options = #set.split
     opt.stale_window = stale_entries_ttl
     for field, value in pairs(set) do
-        if field ~= 'split' and field ~= 'always_do' then
+        if not NOT_FIELDS[field] then
             opt[field] = value
         end
     end
@@ -422,6 +392,7 @@ local function create(self)
     end
     self.cache = ffi.gc(cache[0], function() lib.sardine_dnsdist_destroy(id) end)
     self.id = id
+    self.options = opt
     self.stale_window = opt.stale_window
 end
 
@@ -445,7 +416,7 @@ local function newPacketCache(max_entries, options)
         OPTIONS[name](set, options[name], name)
     end
 
-    local self = setmetatable({ max_entries = max_entries, set = set }, PacketCache)
+    local self = setmetatable({ max_entries = max_entries, set = set, given = options }, PacketCache)
     create(self)
     if not set.stale_window then
         followers[self] = true
@@ -458,7 +429,8 @@ end
 local dnsdist = {}
 for _, name in ipairs { 'addAction', 'setRules', 'clearRules', 'rmRule', 'mvRule', 'mvRuleToTop', 'PoolAction',
                         'AllowAction', 'addResponseAction', 'rmResponseRule', 'mvResponseRule', 'mvResponseRuleToTop',
-                        'AllowResponseAction', 'addCacheHitResponseAction', 'addSelfAnsweredResponseAction',
+                        'AllowResponseAction', 'addCacheHitResponseAction', 'rmCacheHitResponseRule', 'mvCacheHitResponseRule',
+                        'mvCacheHitResponseRuleToTop', 'addSelfAnsweredResponseAction',
                         'rmSelfAnsweredResponseRule', 'mvSelfAnsweredResponseRule',
                         'mvSelfAnsweredResponseRuleToTop', 'setStaleCacheEntriesTTL', 'setServFailWhenNoServer',
                         'ContinueAction', 'getPool' } do
@@ -467,6 +439,8 @@ for _, name in ipairs { 'addAction', 'setRules', 'clearRules', 'rmRule', 'mvRule
         fail('this Lua state has no function %s: is this a configuration of dnsdist 1.7 or later?', name)
     end
 end
+
+dnsdist.clearCacheHitResponseRules = clearCacheHitResponseRules -- from 1.9 on
 
 -- Code for a Lua state of a dnsdist thread: declares the C functions of ours that it calls. Tried out here, since a
 -- mistake there would show at the first query only. LuaJIT calls a function of its own C API several times faster than
@@ -686,10 +660,71 @@ function mvResponseRuleToTop()
     stores.put()
 end
 
-function addCacheHitResponseAction(rule, ...)
-    dnsdist.addCacheHitResponseAction(rule, ...)
-    dnsdist.addSelfAnsweredResponseAction(AndRule { TagRule('sardine-hit'), makeRule(rule) }, ...)
+-- Rules for hits. dnsdist has them in its own chain; the copies that run for our hits, which are self-answered to dnsdist, are
+-- kept in the same order: in `hit_rules`, each with the name of the copy.
+local hit_rules, hit_rules_made = {}, 0
+
+local function add_hit_copy(hit_rule)
+    hit_rules_made = hit_rules_made + 1
+    hit_rule.copy = 'sardine hit ' .. hit_rules_made
+    dnsdist.addSelfAnsweredResponseAction(AndRule { TagRule('sardine-hit'), hit_rule.rule }, hit_rule.action, { name = hit_rule.copy })
+end
+
+function addCacheHitResponseAction(rule, action, options)
+    local hit_rule = { rule = makeRule(rule), action = action, name = options and options.name, uuid = options and options.uuid }
+    if options then
+        dnsdist.addCacheHitResponseAction(rule, action, options)
+    else
+        dnsdist.addCacheHitResponseAction(rule, action)
+    end
+    add_hit_copy(hit_rule)
+    table.insert(hit_rules, hit_rule)
     lib.sardine_dnsdist_mark_hits(1)
+end
+
+-- By position, UUID or name, as dnsdist does.
+function rmCacheHitResponseRule(id)
+    dnsdist.rmCacheHitResponseRule(id)
+    for i, hit_rule in ipairs(hit_rules) do
+        if id == i - 1 or id == hit_rule.uuid or id == hit_rule.name then
+            dnsdist.rmSelfAnsweredResponseRule(hit_rule.copy)
+            table.remove(hit_rules, i)
+            return
+        end
+    end
+end
+
+-- The copies anew, in the order that hit_rules now has.
+local function reorder_hit_copies()
+    for _, hit_rule in ipairs(hit_rules) do
+        dnsdist.rmSelfAnsweredResponseRule(hit_rule.copy)
+        add_hit_copy(hit_rule)
+    end
+end
+
+function mvCacheHitResponseRule(from, to)
+    dnsdist.mvCacheHitResponseRule(from, to)
+    local hit_rule = table.remove(hit_rules, from + 1)
+    if hit_rule then
+        table.insert(hit_rules, to > from and to or to + 1, hit_rule)
+        reorder_hit_copies()
+    end
+end
+
+function mvCacheHitResponseRuleToTop()
+    dnsdist.mvCacheHitResponseRuleToTop()
+    table.insert(hit_rules, 1, table.remove(hit_rules))
+    reorder_hit_copies()
+end
+
+if dnsdist.clearCacheHitResponseRules then
+    function clearCacheHitResponseRules()
+        dnsdist.clearCacheHitResponseRules()
+        for _, hit_rule in ipairs(hit_rules) do
+            dnsdist.rmSelfAnsweredResponseRule(hit_rule.copy)
+        end
+        hit_rules = {}
+    end
 end
 
 function addSelfAnsweredResponseAction(rule, ...)
@@ -750,10 +785,36 @@ function setServFailWhenNoServer(on)
     apply_no_server()
 end
 
+-- From 2.0 on there are rules for time-outs. Where there is expired data, ours sends the query on to a pool without
+-- backends, and then no backend is up for it.
+local NOWHERE = 'sardine-nowhere'
+local catching_timeouts = false
+
+local function catch_timeouts()
+    if catching_timeouts or not addTimeoutResponseAction or lib.sardine_dnsdist_catch_timeouts(1) == 0 then
+        return
+    end
+    catching_timeouts = true
+    dnsdist.getPool(NOWHERE)
+    addTimeoutResponseAction(TagRule('sardine'), response_action(string.format([[
+    sardine_dnsdist_timed_out(packet)
+    return %d]], DNSResponseAction.None)), { name = 'sardine timed out' })
+    addTimeoutResponseAction(TagRule('sardine-late'), LuaResponseAction(function(response)
+        if response.pool ~= NOWHERE then
+            response.pool = NOWHERE
+            response:restart()
+        end
+        return DNSResponseAction.None
+    end), { name = 'sardine late' })
+end
+
 local function prepare_for(cache)
     if cache.stale_window > 0 and not catching then
         catching = true
         apply_no_server()
+    end
+    if cache.set.stale_window and cache.stale_window > 0 then
+        catch_timeouts()
     end
     self_answers.want()
 end
@@ -854,10 +915,36 @@ local function replace()
     _G.getPool = getPool
 end
 
+-- Inspection, statistics for people, the web page ------------------------------------------------------------------------
+
+-- What a cache is called in metrics and on the page: by its option, or by the first of its pools.
+local function name_of(cache)
+    if cache.set.name then
+        return cache.set.name
+    end
+    local pools = {}
+    for pool, of_pool in pairs(attached) do
+        if of_pool == cache then
+            table.insert(pools, pool)
+        end
+    end
+    table.sort(pools)
+    return pools[1] == nil and 'cache-' .. cache.id or pools[1] == '' and 'default' or pools[1]
+end
+
+local core = {
+    ffi = ffi, lib = lib, fail = fail, is_whole = is_whole,
+    methods = methods, cache_of = cache_of, stats_of = stats_of, wire_name = wire_name,
+    attached = attached, name_of = name_of, known_options = OPTIONS, version = abi.version,
+}
+require 'sardine_inspect'(core)
+
 return {
     newPacketCache = newPacketCache,
     attach = attach,
     detach = detach,
     replace = replace,
+    web = require 'sardine_web'(core),
+    options = function() return sorted_names(OPTIONS) end,
     version = abi.version,
 }

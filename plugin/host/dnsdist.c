@@ -13,6 +13,10 @@
 
 #include "host/flight.h"
 #include "host/message.h"
+#include "host/refused.h"
+#include "host/registry.h"
+#include "host/top.h"
+#include "host/watch.h"
 
 enum {
         MAX_CACHES = 256,
@@ -23,6 +27,7 @@ enum {
 
 static const char FLIGHT_TAG[] = "sardine";
 static const char HIT_TAG[] = "sardine-hit";
+static const char LATE_TAG[] = "sardine-late";
 static const char POOL_TAG[] = "sardine-pool";
 /* Other values of FLIGHT_TAG than a flight. */
 static const char PASSED_BY[] = "-";
@@ -41,6 +46,7 @@ static struct {
         uint32_t (*get_temp_failure_ttl)(const void *dq);
         const char *(*get_tag)(const void *dq, const char *label);
         void (*set_tag)(void *dq, const char *label, const char *value);
+        bool (*set_restartable)(void *dq); /* from 1.8 on; NULL before */
 } dnsdist;
 
 static const char *missing;
@@ -69,6 +75,7 @@ static void resolve(void)
         FIND(set_tag);
 #undef FIND
         *(void **)&dnsdist.get_protocol = dlsym(RTLD_DEFAULT, "dnsdist_ffi_dnsquestion_get_protocol");
+        *(void **)&dnsdist.set_restartable = dlsym(RTLD_DEFAULT, "dnsdist_ffi_dnsquestion_set_restartable");
 }
 
 const char *sardine_dnsdist_missing(void)
@@ -99,6 +106,7 @@ static uint32_t n_caches;    /* numbers given so far */
 static uint32_t n_pools = 1; /* the default pool is number 0 */
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool mark_hits;
+static atomic_bool catch_timeouts;
 static atomic_int no_server; /* enum sardine_dnsdist_no_server */
 
 /* A thread of dnsdist: says which cache it is inside of, and has room to work. Left over by a thread that
@@ -108,6 +116,8 @@ struct worker {
         atomic_bool taken;
         struct worker *next;
         struct flight flight;
+        struct top top;
+        struct refused refused;
         char tag[FLIGHT_TEXT_SIZE];
         uint8_t reply[65535];
 };
@@ -146,6 +156,8 @@ static struct worker *worker_of_thread(void)
                 if (worker == NULL)
                         return NULL;
                 atomic_init(&worker->taken, true);
+                top_init(&worker->top);
+                refused_init(&worker->refused);
                 worker->next = atomic_load(&workers);
                 while (!atomic_compare_exchange_weak(&workers, &worker->next, worker))
                         ;
@@ -175,6 +187,36 @@ static sardine_cache *enter(struct worker *worker, uint32_t id)
 static void leave(struct worker *worker)
 {
         atomic_store_explicit(&worker->inside, NULL, memory_order_release);
+}
+
+sardine_cache *registry_enter(uint32_t id)
+{
+        struct worker *worker = worker_of_thread();
+        return worker != NULL ? enter(worker, id) : NULL;
+}
+
+void registry_leave(void)
+{
+        leave(this_worker);
+}
+
+bool registry_gone(uint32_t id)
+{
+        return atomic_load(&caches[id % MAX_CACHES].cache) == NULL ||
+               atomic_load(&caches[id % MAX_CACHES].id) != id;
+}
+
+void registry_each(void (*fn)(void *ctx, uint32_t id), void *ctx)
+{
+        for (uint32_t i = 0; i < MAX_CACHES; i++)
+                if (atomic_load(&caches[i].cache) != NULL)
+                        fn(ctx, atomic_load(&caches[i].id));
+}
+
+void registry_each_thread(void (*fn)(void *ctx, struct top *top, struct refused *refused), void *ctx)
+{
+        for (struct worker *worker = atomic_load(&workers); worker != NULL; worker = worker->next)
+                fn(ctx, &worker->top, &worker->refused);
 }
 
 /* The library explains a bad option by logging it during sardine_create(). */
@@ -379,6 +421,8 @@ static void take_off(struct worker *worker, sardine_cache *cache, uint32_t id, b
         }
         flight_write(flight, worker->tag);
         dnsdist.set_tag(dq, FLIGHT_TAG, worker->tag);
+        if (flags & SARDINE_DNSDIST_RESCUE && atomic_load_explicit(&catch_timeouts, memory_order_relaxed))
+                dnsdist.set_restartable(dq);
 }
 
 /* When a reply that a rule has made has no records but an OPT, dnsdist writes that anew, without options: an
@@ -440,6 +484,9 @@ int sardine_dnsdist_lookup(uint32_t pool, void *dq)
         struct sardine_answer answer = room_for_answer(worker);
         answer.token = &worker->flight.token;
         int outcome = sardine_lookup(cache, &query, &answer);
+        if (watch_counts() && outcome >= 0 && outcome != SARDINE_BYPASS)
+                top_count(&worker->top, id, query.packet, query.len,
+                          outcome == SARDINE_HIT || outcome == SARDINE_STALE);
         bool miss = worker->flight.token.len > 0;
         if (miss) /* or the client that fetches a fresh answer for everybody */
                 take_off(worker, cache, id, outcome == SARDINE_REFRESH,
@@ -515,16 +562,18 @@ static struct worker *landing(void *dr)
         return worker != NULL && flight_read(tag, &worker->flight) ? worker : NULL;
 }
 
-static void keep(const struct worker *worker, sardine_cache *cache, void *dr)
+static void keep(struct worker *worker, sardine_cache *cache, void *dr)
 {
         struct sardine_insert_info info = {.sz = sizeof info};
         if (dnsdist.is_temp_failure_ttl_set(dr)) {
                 info.failure_ttl_set = 1;
                 info.failure_ttl = dnsdist.get_temp_failure_ttl(dr);
         }
-        /* Refusals are counted by the cache; there is nobody here to tell. */
-        sardine_insert(cache, &worker->flight.token, dnsdist.get_header(dr), dnsdist.get_len(dr), &info,
-                       NULL);
+        struct sardine_insert_result result = {.sz = sizeof result};
+        const uint8_t *response = dnsdist.get_header(dr);
+        size_t len = dnsdist.get_len(dr);
+        if (sardine_insert(cache, &worker->flight.token, response, len, &info, &result) == SARDINE_REFUSED)
+                refused_note(&worker->refused, worker->flight.cache, response, len, result.reason);
 }
 
 void sardine_dnsdist_response(void *dr)
@@ -550,6 +599,30 @@ void sardine_dnsdist_response(void *dr)
         if (!rescued && flight->flags & FLIGHT_DO_ADDED)
                 write_for_client(worker, cache, dr);
         leave(worker);
+}
+
+int sardine_dnsdist_catch_timeouts(int on)
+{
+        if (dnsdist.set_restartable == NULL)
+                return 0;
+        atomic_store(&catch_timeouts, on != 0);
+        return 1;
+}
+
+void sardine_dnsdist_timed_out(void *dr)
+{
+        struct worker *worker = landing(dr);
+        if (worker == NULL || worker->flight.query_len == 0)
+                return;
+        struct sardine_query query;
+        make_query(&query, dr, worker->flight.query, worker->flight.query_len);
+        query.flags = SARDINE_PEEK | SARDINE_ALLOW_STALE;
+        struct sardine_answer answer = room_for_answer(worker);
+        sardine_cache *cache = enter(worker, worker->flight.cache);
+        int outcome = cache != NULL ? sardine_lookup(cache, &query, &answer) : SARDINE_MISS;
+        leave(worker);
+        if (outcome == SARDINE_STALE || outcome == SARDINE_HIT)
+                dnsdist.set_tag(dr, LATE_TAG, "1");
 }
 
 void sardine_dnsdist_no_server(int what)

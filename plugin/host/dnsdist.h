@@ -79,6 +79,14 @@ int sardine_dnsdist_lookup(uint32_t pool, void *dq);
  * failure; write it for the client that waits if the backend was asked with DO on its behalf. */
 void sardine_dnsdist_response(void *dr);
 
+/* 1: queries that miss in a cache with SARDINE_DNSDIST_RESCUE are kept by dnsdist so that they can be asked
+ * again. Costs a copy. Returns 0 when this dnsdist cannot do that. */
+int sardine_dnsdist_catch_timeouts(int on);
+
+/* In an action for time-outs: when there is expired data for the client, the query gets the tag
+ * "sardine-late". */
+void sardine_dnsdist_timed_out(void *dr);
+
 /* In an action for responses that dnsdist made itself, when there is the tag "sardine": no backend was up, or
  * dnsdist took the options from the OPT of a hit. Returns 1 when the response is to be dropped, else 0. */
 int sardine_dnsdist_self_answered(void *dr);

@@ -30,31 +30,32 @@ struct listing {
         int64_t count;
         int error;
         time_t now;
-        const uint8_t *address; /* names_with() */
+        const struct sardine_dnsdist_filter *filter; /* dump_json() */
+        const uint8_t *address;                      /* names_with() */
         uint32_t address_len;
         uint8_t message[MESSAGE_MAX];
 };
 
-static const char *type_name(uint32_t type, char buf[16])
+const char *sardine_dnsdist_type(uint32_t type, char room[16])
 {
         static const struct {
                 uint16_t type;
                 const char *name;
         } names[] = {
-            {1, "A"},      {2, "NS"},          {5, "CNAME"}, {6, "SOA"},      {12, "PTR"},
-            {13, "HINFO"}, {15, "MX"},         {16, "TXT"},  {17, "RP"},      {18, "AFSDB"},
-            {24, "SIG"},   {25, "KEY"},        {28, "AAAA"}, {29, "LOC"},     {33, "SRV"},
-            {35, "NAPTR"}, {36, "KX"},         {37, "CERT"}, {39, "DNAME"},   {43, "DS"},
-            {44, "SSHFP"}, {46, "RRSIG"},      {47, "NSEC"}, {48, "DNSKEY"},  {50, "NSEC3"},
-            {52, "TLSA"},  {53, "SMIMEA"},     {59, "CDS"},  {60, "CDNSKEY"}, {61, "OPENPGPKEY"},
-            {64, "SVCB"},  {65, "HTTPS"},      {99, "SPF"},  {255, "ANY"},    {256, "URI"},
-            {257, "CAA"},  {51, "NSEC3PARAM"},
+            {1, "A"},      {2, "NS"},      {5, "CNAME"}, {6, "SOA"},         {12, "PTR"},
+            {13, "HINFO"}, {15, "MX"},     {16, "TXT"},  {17, "RP"},         {18, "AFSDB"},
+            {24, "SIG"},   {25, "KEY"},    {28, "AAAA"}, {29, "LOC"},        {33, "SRV"},
+            {35, "NAPTR"}, {36, "KX"},     {37, "CERT"}, {39, "DNAME"},      {43, "DS"},
+            {44, "SSHFP"}, {46, "RRSIG"},  {47, "NSEC"}, {48, "DNSKEY"},     {50, "NSEC3"},
+            {52, "TLSA"},  {53, "SMIMEA"}, {59, "CDS"},  {60, "CDNSKEY"},    {61, "OPENPGPKEY"},
+            {64, "SVCB"},  {65, "HTTPS"},  {99, "SPF"},  {251, "IXFR"},      {252, "AXFR"},
+            {255, "ANY"},  {256, "URI"},   {257, "CAA"}, {51, "NSEC3PARAM"},
         };
         for (size_t i = 0; i < sizeof names / sizeof *names; i++)
                 if (names[i].type == type)
                         return names[i].name;
-        snprintf(buf, 16, "TYPE%" PRIu32, type);
-        return buf;
+        snprintf(room, 16, "TYPE%" PRIu32, type);
+        return room;
 }
 
 static void put_network(FILE *to, const struct sardine_entry_view *entry)
@@ -96,7 +97,8 @@ static int dump_entry(void *ctx, const struct sardine_entry_view *entry)
         int64_t age = (int64_t)entry->life - left; /* a little off, as the life is */
         int64_t added = (int64_t)listing->now - (age > 0 ? age : 0);
         unsigned flags = (entry->rd ? 0x0001u : 0) | (entry->cd ? 0x1000u : 0);
-        fprintf(listing->to, "%s %" PRId64 " IN %s ; ecs ", name, left, type_name(entry->qtype, type));
+        fprintf(listing->to, "%s %" PRId64 " IN %s ; ecs ", name, left,
+                sardine_dnsdist_type(entry->qtype, type));
         put_network(listing->to, entry);
         fprintf(listing->to,
                 ", rcode %" PRIu32 ", key 0, length %d, received over UDP 1, added %" PRId64
@@ -113,28 +115,117 @@ static int dump_entry(void *ctx, const struct sardine_entry_view *entry)
         return listing->error;
 }
 
-int64_t sardine_dnsdist_dump(sardine_cache *cache, const char *path, int raw)
+static bool is_wanted(const struct sardine_dnsdist_filter *filter, const struct sardine_entry_view *entry)
+{
+        if (entry->bytes < filter->min_bytes || entry->hits < filter->min_hits)
+                return false;
+        if (filter->expires_within > 0 && (entry->ttl == 0 || entry->ttl > filter->expires_within))
+                return false;
+        return entry->ttl > 0 ? !filter->stale : !filter->fresh;
+}
+
+/* Text for JSON: a name has only printable ASCII already, a tag may have anything. */
+static void put_json(FILE *to, const char *key, const uint8_t *text, size_t len)
+{
+        fprintf(to, ",\"%s\":\"", key);
+        for (size_t i = 0; i < len; i++) {
+                if (text[i] == '"' || text[i] == '\\')
+                        fprintf(to, "\\%c", text[i]);
+                else if (text[i] >= 0x20 && text[i] < 0x7f)
+                        putc(text[i], to);
+                else
+                        fprintf(to, "\\u%04x", text[i]);
+        }
+        putc('"', to);
+}
+
+static int dump_object(void *ctx, const struct sardine_entry_view *entry)
+{
+        struct listing *listing = ctx;
+        FILE *to = listing->to;
+        char name[NAME_TEXT_SIZE], type[16];
+        if (!is_wanted(listing->filter, entry) ||
+            sardine_name_to_text(entry->qname, entry->qname_len, name, sizeof name) < 0)
+                return 0;
+        uint32_t age =
+            entry->life + entry->expired > entry->ttl ? entry->life + entry->expired - entry->ttl : 0;
+        fprintf(to, "{\"type\":\"%s\",\"rcode\":%" PRIu32 ",\"ttl\":%" PRIu32 ",\"expired\":%" PRIu32,
+                sardine_dnsdist_type(entry->qtype, type), entry->rcode, entry->ttl, entry->expired);
+        fprintf(to, ",\"life\":%" PRIu32 ",\"age\":%" PRIu32 ",\"bytes\":%" PRIu32 ",\"hits\":%" PRIu32,
+                entry->life, age, entry->bytes, entry->hits);
+        fprintf(to, ",\"rd\":%" PRIu32 ",\"cd\":%" PRIu32 ",\"do\":%" PRIu32, entry->rd, entry->cd,
+                entry->dnssec_ok);
+        put_json(to, "name", (const uint8_t *)name, strlen(name));
+        if (entry->tag_len > 0)
+                put_json(to, "tag", entry->tag, entry->tag_len);
+        if (entry->ecs_family != 0) {
+                fputs(",\"network\":\"", to);
+                put_network(to, entry);
+                putc('"', to);
+        }
+        if (listing->raw) {
+                int len =
+                    sardine_entry_message(listing->cache, entry, listing->message, sizeof listing->message);
+                if (len > 0) {
+                        fputs(",\"response\":\"", to);
+                        put_base64(to, listing->message, (size_t)len);
+                        putc('"', to);
+                }
+        }
+        fputs("}\n", to);
+        listing->count++;
+        if (ferror(to))
+                listing->error = errno;
+        return listing->error != 0 || listing->count == (int64_t)listing->filter->max;
+}
+
+/* Make the file and let the walk fill it. */
+static int64_t write_dump(struct listing *listing, const char *path, const char *head,
+                          const struct sardine_selector *selector, sardine_walk_fn visit)
 {
         int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0660);
         if (fd < 0)
                 return -errno;
-        struct listing *listing = calloc(1, sizeof *listing);
-        FILE *to = listing != NULL ? fdopen(fd, "w") : NULL;
+        FILE *to = fdopen(fd, "w");
         if (to == NULL) {
-                free(listing);
                 close(fd);
                 return -ENOMEM;
         }
         setvbuf(to, NULL, _IOFBF, FILE_BUFFER);
-        listing->cache = cache;
         listing->to = to;
-        listing->raw = raw != 0;
         listing->now = time(NULL);
-        fputs("; dnsdist's packet cache dump follows\n;\n", to);
-        sardine_walk(cache, NULL, dump_entry, listing);
-        int64_t result = listing->error != 0 ? -listing->error : listing->count;
+        fputs(head, to);
+        int64_t walked = sardine_walk(listing->cache, selector, visit, listing);
+        int64_t result = listing->error != 0 ? -listing->error : walked < 0 ? walked : listing->count;
         if (fclose(to) != 0 && result >= 0)
                 result = -errno;
+        return result;
+}
+
+int64_t sardine_dnsdist_dump_json(sardine_cache *cache, const char *path,
+                                  const struct sardine_selector *selector,
+                                  const struct sardine_dnsdist_filter *filter)
+{
+        struct listing *listing = calloc(1, sizeof *listing);
+        if (listing == NULL)
+                return -ENOMEM;
+        listing->cache = cache;
+        listing->filter = filter;
+        listing->raw = filter->raw != 0;
+        int64_t result = write_dump(listing, path, "", selector, dump_object);
+        free(listing);
+        return result;
+}
+
+int64_t sardine_dnsdist_dump(sardine_cache *cache, const char *path, int raw)
+{
+        struct listing *listing = calloc(1, sizeof *listing);
+        if (listing == NULL)
+                return -ENOMEM;
+        listing->cache = cache;
+        listing->raw = raw != 0;
+        int64_t result =
+            write_dump(listing, path, "; dnsdist's packet cache dump follows\n;\n", NULL, dump_entry);
         free(listing);
         return result;
 }

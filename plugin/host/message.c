@@ -68,3 +68,25 @@ size_t message_only_opt(const uint8_t *response, size_t len)
         size_t end = message_question_end(response, len);
         return len - end > MESSAGE_OPT ? end : 0;
 }
+
+bool message_question(const uint8_t *message, size_t len, struct message_question *question)
+{
+        size_t end = MESSAGE_HEADER;
+        if (len <= end || (message[4] == 0 && message[5] == 0))
+                return false;
+        while (end < len && message[end] != 0) {
+                if (message[end] > 63)
+                        return false;
+                end += 1u + message[end];
+        }
+        end++;
+        if (end + 4 > len || end - MESSAGE_HEADER > sizeof question->name)
+                return false;
+        question->name_len = (uint8_t)(end - MESSAGE_HEADER);
+        for (size_t i = 0; i < question->name_len; i++) {
+                uint8_t byte = message[MESSAGE_HEADER + i];
+                question->name[i] = byte >= 'A' && byte <= 'Z' ? byte | 0x20 : byte;
+        }
+        question->type = (uint16_t)(message[end] << 8 | message[end + 1]);
+        return true;
+}

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum {
         MESSAGE_HEADER = 12,
@@ -45,6 +46,23 @@ size_t message_only_opt(const uint8_t *response, size_t len);
 
 /* Where the question ends; `len` when the message ends before. */
 size_t message_question_end(const uint8_t *message, size_t len);
+
+/* Whose question it is, in lower case. */
+struct message_question {
+        uint16_t type;
+        uint8_t name_len;
+        uint8_t name[255];
+};
+
+static inline bool message_question_equals(const struct message_question *one,
+                                           const struct message_question *other)
+{
+        return one->type == other->type && one->name_len == other->name_len &&
+               memcmp(one->name, other->name, one->name_len) == 0;
+}
+
+/* Read the first question. false: there is none, or its name is compressed. */
+bool message_question(const uint8_t *message, size_t len, struct message_question *question);
 
 /* Write a response without records to such a query. Returns its length, at most that of the query. */
 size_t message_empty_response(const uint8_t *query, size_t len, unsigned rcode, uint8_t *out);

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "host/listing.h"
+#include "host/survey.h"
 
 static sardine_cache *cache;
 
@@ -120,14 +121,62 @@ static void test_a_full_disk(void **state)
         unlink(path);
 }
 
+static void b76_json_is_escaped(void **state)
+{
+        (void)state;
+        keep("q\"\\\1", 4, 0, (const uint8_t[]){1, 0, 0}, (const uint8_t *)A_RECORD, sizeof A_RECORD - 1);
+        char path[] = "/tmp/sardine-dump-XXXXXX", line[1024];
+        int fd = mkstemp(path);
+        const struct sardine_dnsdist_filter filter = {.raw = 1};
+        assert_int_equal(sardine_dnsdist_dump_json(cache, path, NULL, &filter), -EEXIST);
+        close(fd);
+        unlink(path);
+        assert_int_equal(sardine_dnsdist_dump_json(cache, path, NULL, &filter), 1);
+        FILE *from = fopen(path, "r");
+        assert_non_null(fgets(line, sizeof line, from));
+        /* in text a quote is \", a backslash is \\; JSON doubles the backslashes again */
+        assert_non_null(strstr(line, "\"name\":\"q\\\"\\\\\\\\\\\\001.\""));
+        fclose(from);
+        unlink(path);
+}
+
+static void b76_a_survey_counts_everything_once(void **state)
+{
+        (void)state;
+        for (int i = 0; i < 300; i++) {
+                char label[8];
+                int len = snprintf(label, sizeof label, "n%d", i % 100);
+                if (i < 100)
+                        keep(label, (size_t)len, 0, (const uint8_t[]){1, 0, 0}, (const uint8_t *)A_RECORD,
+                             sizeof A_RECORD - 1);
+        }
+        struct sardine_dnsdist_survey survey;
+        struct sardine_stats stats = {.sz = sizeof stats};
+        char *zones = NULL;
+        assert_int_equal(sardine_dnsdist_measure(cache, &survey, 1, &zones), 0);
+        sardine_stats_get(cache, &stats);
+        assert_int_equal(survey.all.entries, 100);
+        assert_int_equal(survey.all.bytes, stats.entry_bytes);
+        assert_int_equal(survey.n_types, 1);
+        assert_int_equal(survey.of_type[0].entries, 100);
+        uint64_t lives = 0;
+        for (int i = 0; i < SARDINE_SURVEY_LIVES; i++)
+                lives += survey.of_life[i].entries;
+        assert_int_equal(lives, 100);
+        size_t lines = 0;
+        for (const char *at = zones; (at = strchr(at, '\n')) != NULL; at++)
+                lines++;
+        assert_int_equal(lines, 100); /* zones of one label: every name */
+        sardine_dnsdist_free(zones);
+        assert_int_equal(sardine_dnsdist_measure(cache, &survey, 0, NULL), 0);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
-            T(b76_additional_records_count),
-            T(b76_odd_names_are_escaped),
-            T(test_nothing_to_list),
-            T(test_a_full_disk),
+            T(b76_additional_records_count),        T(b76_odd_names_are_escaped), T(b76_json_is_escaped),
+            T(b76_a_survey_counts_everything_once), T(test_nothing_to_list),      T(test_a_full_disk),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT
+ * sardine_explain(): the outcome of a lookup with its reason, and without a trace. */
+#include "kit.h"
+
+enum { A = LDNS_RR_TYPE_A };
+
+static struct kit kit;
+
+static int setup(void **state)
+{
+        (void)state;
+        kit_init(&kit);
+        kit.options.stale_window = 1000;
+        return 0;
+}
+
+static int teardown(void **state)
+{
+        (void)state;
+        kit_close(&kit);
+        return 0;
+}
+
+/* The verdict; the outcome must be that of a lookup which nobody counts. */
+static struct sardine_explanation explain(struct ask ask)
+{
+        uint8_t packet[1024];
+        struct sardine_query query = {
+            .sz = sizeof query,
+            .packet = packet,
+            .len = ask_packet(&ask, packet),
+            .transport = ask.transport,
+            .flags = ask.flags,
+            .tag = ask.tag,
+            .tag_len = ask.tag ? (uint32_t)strlen(ask.tag) : 0,
+            .client = ask.client,
+            .client_len = ask.client ? 4 : 0,
+        };
+        struct sardine_stats before = kit_stats(&kit), after;
+        struct sardine_explanation e = {.sz = sizeof e};
+        int outcome = sardine_explain(kit.cache, &query, &e);
+        after = kit_stats(&kit);
+        assert_memory_equal(&before, &after, sizeof before);
+        ask.flags |= SARDINE_PEEK;
+        struct got *got = look(&kit, ask);
+        assert_int_equal(outcome, got->outcome);
+        if (outcome == SARDINE_HIT) {
+                assert_int_equal(e.reply_len, got->answer.len);
+                assert_int_equal(e.ttl, got->answer.ttl);
+        }
+        return e;
+}
+
+static void test_hit_expired_and_absent(void **state)
+{
+        (void)state;
+        kit_open(&kit);
+        struct ask ask = ASK("a.example.", A);
+        assert_int_equal(explain(ask).why, SARDINE_WHY_ABSENT);
+        fill(&kit, ask, REPLY("a.example.", A, .records = "a.example. 100 IN A 192.0.2.1\n"));
+        struct sardine_explanation e = explain(ask);
+        assert_int_equal(e.why, SARDINE_WHY_HIT);
+        assert_int_equal(e.life, 100);
+        assert_int_equal(e.dnssec_ok, 0);
+        assert_true(e.bytes > 0);
+        kit_wait(&kit, 150);
+        e = explain(ask);
+        assert_int_equal(e.why, SARDINE_WHY_EXPIRED);
+        assert_int_equal(e.expired, 50);
+        assert_int_equal(e.stale_available, 1);
+        ask.flags = SARDINE_ALLOW_STALE;
+        e = explain(ask);
+        assert_int_equal(e.why, SARDINE_WHY_EXPIRED);
+        assert_true(e.reply_len > 0);
+        ask.flags = 0;
+        kit_wait(&kit, 1000);
+        assert_int_equal(explain(ask).stale_available, 0);
+}
+
+static void test_what_keeps_an_answer_from_a_client(void **state)
+{
+        (void)state;
+        kit_open(&kit);
+        struct ask ask = ASK("a.example.", A, .rd = true);
+        fill(&kit, ask, REPLY("a.example.", A, .rd = true, .records = "a.example. 100 IN A 192.0.2.1\n"));
+        struct sardine_explanation e =
+            explain(ASK("A.example.", A, .rd = true, .edns = true, .dnssec_ok = true));
+        assert_int_equal(e.why, SARDINE_WHY_DNSSEC);
+        e = explain(ASK("a.example.", A));
+        assert_int_equal(e.why, SARDINE_WHY_FLAGS);
+        assert_int_equal(e.rd, 1);
+        assert_int_equal(e.cd, 0);
+        e = explain(ASK("a.example.", A, .rd = true, .cd = true));
+        assert_int_equal(e.why, SARDINE_WHY_FLAGS);
+        e = explain(ASK("a.example.", A, .rd = true, .tag = "tenant"));
+        assert_int_equal(e.why, SARDINE_WHY_TAG);
+        assert_int_equal(explain(ASK("b.example.", A, .rd = true, .tag = "tenant")).why, SARDINE_WHY_ABSENT);
+        e = explain(ASK("a.example.", A, .rd = true, .flags = SARDINE_SKIP));
+        assert_int_equal(e.why, SARDINE_WHY_BYPASS);
+        assert_int_equal(e.reason, SARDINE_BYPASS_HOST);
+        e = explain(ASK("a.example.", LDNS_RR_TYPE_AXFR));
+        assert_int_equal(e.reason, SARDINE_BYPASS_QTYPE);
+}
+
+static void test_truncated_answers_and_replies(void **state)
+{
+        (void)state;
+        kit.options.truncated_ttl = 60;
+        kit_open(&kit);
+        struct ask ask = ASK("t.example.", A);
+        fill(&kit, ask, REPLY("t.example.", A, .tc = true));
+        assert_int_equal(explain(ask).why, SARDINE_WHY_HIT);
+        ask.transport = SARDINE_TCP;
+        assert_int_equal(explain(ask).why, SARDINE_WHY_TRUNCATED);
+
+        char records[6000], *at = records;
+        for (int i = 0; i < 60; i++)
+                at += sprintf(at, "big.example. 100 IN A 192.0.2.%d\n", i);
+        fill(&kit, ASK("big.example.", A), REPLY("big.example.", A, .records = records));
+        struct sardine_explanation e = explain(ASK("big.example.", A));
+        assert_int_equal(e.why, SARDINE_WHY_HIT);
+        assert_int_equal(e.truncated, 1);
+        assert_int_equal(explain(ASK("big.example.", A, .transport = SARDINE_DOT)).truncated, 0);
+}
+
+static void test_networks(void **state)
+{
+        (void)state;
+        static const uint8_t asked[] = {0, 8, 0, 7, 0, 1, 24, 0, 192, 0, 2};
+        static const uint8_t answered[] = {0, 8, 0, 7, 0, 1, 24, 24, 192, 0, 2};
+        static const uint8_t near[4] = {192, 0, 2, 77}, far[4] = {198, 51, 100, 1};
+        kit_open(&kit);
+        fill(&kit, ASK("a.example.", A, .edns = true, .options = asked, .options_len = sizeof asked),
+             REPLY("a.example.", A, .edns = true, .opt = answered, .opt_len = sizeof answered,
+                   .records = "a.example. 100 IN A 192.0.2.1\n"));
+        assert_int_equal(explain(ASK("a.example.", A, .client = near)).why, SARDINE_WHY_HIT);
+        assert_int_equal(explain(ASK("a.example.", A, .client = far)).why, SARDINE_WHY_NETWORK);
+        assert_int_equal(explain(ASK("a.example.", A)).why, SARDINE_WHY_NETWORK);
+}
+
+static void test_arguments(void **state)
+{
+        (void)state;
+        kit_open(&kit);
+        struct sardine_query query = {.sz = sizeof query};
+        struct sardine_explanation e = {.sz = sizeof e};
+        assert_int_equal(sardine_explain(kit.cache, &query, &e), -EINVAL);
+        assert_int_equal(sardine_explain(kit.cache, NULL, &e), -EINVAL);
+        query.packet = (const uint8_t *)"";
+        assert_int_equal(sardine_explain(kit.cache, &query, NULL), -EINVAL);
+        e.sz = 4;
+        assert_int_equal(sardine_explain(kit.cache, &query, &e), -EINVAL);
+        e.sz = sizeof e;
+        assert_int_equal(sardine_explain(kit.cache, &query, &e), SARDINE_BYPASS);
+        assert_int_equal(e.reason, SARDINE_BYPASS_MALFORMED);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+        const struct CMUnitTest tests[] = {
+            T(test_hit_expired_and_absent),
+            T(test_what_keeps_an_answer_from_a_client),
+            T(test_truncated_answers_and_replies),
+            T(test_networks),
+            T(test_arguments),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -31,7 +31,8 @@
  *     or one of enum sardine_error. Nothing is ever printed; a host that wants to hear passes a log callback.
  *   - Every struct that a caller passes in begins with `sz`, its size as the caller was compiled. Fields that
  *     the library does not know must be zero (-E2BIG otherwise); fields that the caller does not know take
- *     their default. So host and library can be upgraded apart.
+ *     their default. So host and library can be upgraded apart. A size that no release had, a flag or a value
+ *     of an enum that the library does not know: -EINVAL.
  *   - Threads: every function may be called from any thread at any time on a live cache, unless its comment
  *     says otherwise. Lookups take no lock. Only sardine_destroy() needs the caller to be alone.
  *   - Ownership: the library keeps no pointer of the caller's beyond the call, except the callbacks and their

@@ -18,20 +18,6 @@
 
 static const uint64_t MAX_BYTES_MOST = UINT64_C(1) << 40;
 
-int struct_check(const void *in, size_t known)
-{
-        size_t size;
-        if (!in)
-                return -EINVAL;
-        memcpy(&size, in, sizeof size);
-        if (size < known)
-                return -EINVAL;
-        for (const uint8_t *p = in; size > known; size--)
-                if (p[size - 1] != 0)
-                        return -E2BIG;
-        return 0;
-}
-
 void sardine_options_init(struct sardine_options *options, size_t sz)
 {
         const struct sardine_options defaults = {
@@ -159,13 +145,17 @@ static uint64_t derive_max_bytes(uint64_t max_entries)
         return max_entries * per_entry < least ? least : max_entries * per_entry;
 }
 
-int sardine_create(const struct sardine_options *options, sardine_cache **out)
+int sardine_create(const struct sardine_options *wanted, sardine_cache **out)
 {
+        struct sardine_options with, *options = &with;
         if (!out)
                 return -EINVAL;
-        int err = struct_check(options, sizeof *options);
-        if (!err)
-                err = options_check(options);
+        int err = abi_check(wanted, ABI_OPTIONS_LEAST, sizeof with);
+        if (err)
+                return err;
+        sardine_options_init(&with, sizeof with);
+        abi_take(&with, wanted, sizeof with);
+        err = options_check(options);
         if (err)
                 return err;
         struct sardine_cache *cache = aligned_alloc(64, (sizeof *cache + 63) & ~(size_t)63);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "abi.h"
 #include "counters.h"
 #include "entry/key.h"
 #include "entry/render.h"
@@ -68,10 +69,6 @@ void cache_render_params(const struct sardine_cache *cache, const struct sardine
 
 /* The caller's query: 0, -EINVAL or -E2BIG. */
 int cache_query_check(const struct sardine_cache *cache, const struct sardine_query *query);
-
-/* For a struct that begins with its size: 0 when it has at least the `known` bytes and nothing set beyond
- * them, else -EINVAL or -E2BIG. */
-int struct_check(const void *in, size_t known);
 
 /* The i-th struct of a caller's array, whose elements are as large as the first says. */
 static inline void *element(const void *array, size_t i)

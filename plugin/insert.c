@@ -251,11 +251,14 @@ int sardine_insert(sardine_cache *cache, const struct sardine_token *token, cons
 {
         if (!cache || !token || !response)
                 return -EINVAL;
-        int err = info ? struct_check(info, sizeof *info) : 0;
+        struct sardine_insert_info known = {.sz = 0};
+        int err = info ? abi_check(info, ABI_INFO_LEAST, sizeof known) : 0;
         if (!err && result)
-                err = struct_check(result, sizeof *result);
+                err = abi_check(result, ABI_RESULT_LEAST, sizeof *result);
         if (err)
                 return err;
+        if (info)
+                abi_take(&known, info, sizeof known);
         struct insert in;
         if (!token_read(token, &in.token))
                 return SARDINE_ERR_TOKEN;
@@ -263,9 +266,9 @@ int sardine_insert(sardine_cache *cache, const struct sardine_token *token, cons
         in.large = NULL;
         in.params = (struct encode_params){0};
         uint32_t failure_ttl = cache->options.failure_ttl;
-        if (info && info->failure_ttl_set)
+        if (known.failure_ttl_set)
                 failure_ttl =
-                    info->failure_ttl < LIFETIME_FAILURE_CAP ? info->failure_ttl : LIFETIME_FAILURE_CAP;
+                    known.failure_ttl < LIFETIME_FAILURE_CAP ? known.failure_ttl : LIFETIME_FAILURE_CAP;
         struct wire_rr small[SMALL_RRS], *heap = NULL;
         int outcome = insert(&in, response, len, failure_ttl, small, &heap);
         free(heap);
@@ -278,8 +281,9 @@ int sardine_insert(sardine_cache *cache, const struct sardine_token *token, cons
         }
         counters_add(&cache->counters, COUNT_STORED + (unsigned)outcome);
         if (result) {
-                result->reason = reason;
-                result->life = reason ? 0 : in.params.life;
+                const struct sardine_insert_result full = {.reason = reason,
+                                                           .life = reason ? 0 : in.params.life};
+                abi_give(result, &full, sizeof full);
         }
         return outcome;
 }

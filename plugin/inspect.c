@@ -25,12 +25,13 @@ static int selection_init(struct selection *s, const struct sardine_selector *se
         s->selector = (struct sardine_selector){0};
         if (!selector)
                 return 0;
-        int err = struct_check(selector, sizeof *selector);
+        int err = abi_check(selector, ABI_SELECTOR_LEAST, sizeof s->selector);
         if (err)
                 return err;
+        abi_take(&s->selector, selector, sizeof s->selector);
+        selector = &s->selector;
         if (selector->tag_len > SARDINE_TAG_MAX || (selector->tag_len && !selector->tag))
                 return -EINVAL;
-        s->selector = *selector;
         if (selector->tag_len)
                 memcpy(s->tag, selector->tag, selector->tag_len);
         if (selector->name) {
@@ -273,7 +274,7 @@ static void bar_inflight(struct sardine_cache *cache)
 
 int64_t sardine_expunge_many(sardine_cache *cache, size_t n, const struct sardine_selector *selectors)
 {
-        if (!cache || (n && !selectors))
+        if (!cache || (n && (!selectors || !abi_is_stride(selectors->sz, ABI_SELECTOR_LEAST))))
                 return -EINVAL;
         if (n > (PTRDIFF_MAX - sizeof(struct expunge)) / sizeof(struct selection))
                 return -ENOMEM;
@@ -285,8 +286,10 @@ int64_t sardine_expunge_many(sardine_cache *cache, size_t n, const struct sardin
         e->purge.dooms = expunge_dooms;
         e->n = n;
         int err = 0;
-        for (size_t i = 0; i < n && !err; i++)
-                err = selection_init(&e->selections[i], element(selectors, i));
+        for (size_t i = 0; i < n && !err; i++) {
+                const struct sardine_selector *selector = element(selectors, i);
+                err = selector->sz == selectors->sz ? selection_init(&e->selections[i], selector) : -EINVAL;
+        }
         if (err) {
                 free(e);
                 return err;
@@ -359,15 +362,12 @@ int sardine_stats_get(sardine_cache *cache, struct sardine_stats *stats)
 {
         if (!cache)
                 return -EINVAL;
-        size_t sz = stats ? stats->sz : 0;
-        if (sz < sizeof *stats)
+        if (!stats || stats->sz < ABI_STATS_LEAST || stats->sz > ABI_SIZE_MOST)
                 return -EINVAL;
         const struct counters *c = &cache->counters;
         struct store_stats store;
         store_stats_get(cache->store, &store);
-        memset(stats, 0, sz);
-        *stats = (struct sardine_stats){
-            .sz = sz,
+        struct sardine_stats full = {
             .entries = store.entries,
             .max_entries = store.max_entries,
             .bytes = store.bytes,
@@ -395,9 +395,10 @@ int sardine_stats_get(sardine_cache *cache, struct sardine_stats *stats)
             .huge_pages = store.huge_pages,
         };
         for (unsigned i = 0; i < SARDINE_REASON_COUNT; i++)
-                stats->reasons[i] = counters_sum(c, COUNT_REASON + i);
-        stats->lookups = stats->hits + stats->stale + stats->refresh + stats->misses + stats->bypass +
-                         stats->cache_only_misses + stats->waits;
-        stats->inserts = stats->stored + stats->replaced + stats->refreshed + stats->refused;
+                full.reasons[i] = counters_sum(c, COUNT_REASON + i);
+        full.lookups = full.hits + full.stale + full.refresh + full.misses + full.bypass +
+                       full.cache_only_misses + full.waits;
+        full.inserts = full.stored + full.replaced + full.refreshed + full.refused;
+        abi_give(stats, &full, sizeof full);
         return 0;
 }

@@ -23,6 +23,8 @@ enum {
         PAD_BLOCK = 468,
         EDE_STALE = 3,           /* RFC 8914 s4.4 */
         EDE_STALE_NXDOMAIN = 19, /* RFC 8914 s4.20 */
+        QUERY_FLAGS =
+            SARDINE_SKIP | SARDINE_CACHE_ONLY | SARDINE_ALLOW_STALE | SARDINE_COALESCE | SARDINE_PEEK,
 };
 
 /* An answer for this client. */
@@ -341,7 +343,12 @@ int cache_query_check(const struct sardine_cache *cache, const struct sardine_qu
         if (!cache)
                 return -EINVAL;
         int err = struct_check(q, sizeof *q);
-        return err ? err : !q->packet || (q->tag_len && !q->tag) ? -EINVAL : 0;
+        if (err)
+                return err;
+        bool fine = q->packet && (q->tag || !q->tag_len) && !(q->flags & ~(uint32_t)QUERY_FLAGS) &&
+                    q->transport <= SARDINE_DOQ &&
+                    (q->client_len == 0 || ((q->client_len == 4 || q->client_len == 16) && q->client));
+        return fine ? 0 : -EINVAL;
 }
 
 /* Check the arguments, clear the outputs, make the key. 0; an error; or SARDINE_BYPASS with a->reason. */
@@ -381,6 +388,8 @@ static void count(const struct lookup *l, int outcome, unsigned reason)
 
 int sardine_lookup(sardine_cache *cache, const struct sardine_query *query, struct sardine_answer *a)
 {
+        if (abi_short(query, a))
+                return abi_lookup(sardine_lookup, cache, query, a);
         struct lookup l;
         int outcome = begin(&l, cache, query, a);
         if (outcome < 0)
@@ -394,13 +403,37 @@ int sardine_lookup(sardine_cache *cache, const struct sardine_query *query, stru
         return outcome;
 }
 
-static void lookup_group(sardine_cache *cache, size_t n, const struct sardine_query *queries,
-                         struct sardine_answer *answers, int *outcomes)
+/* The caller's arrays: elements are as large as the first ones say. */
+struct batch {
+        const struct sardine_query *queries;
+        struct sardine_answer *answers;
+        size_t query_size, answer_size;
+};
+
+static const struct sardine_query *batch_query(const struct batch *b, size_t i)
+{
+        return (const void *)((uintptr_t)b->queries + i * b->query_size);
+}
+
+static struct sardine_answer *batch_answer(const struct batch *b, size_t i)
+{
+        return (void *)((uintptr_t)b->answers + i * b->answer_size);
+}
+
+/* Does this element say so too? Else it is not one. */
+static bool batch_has(const struct batch *b, size_t i)
+{
+        return batch_query(b, i)->sz == b->query_size && batch_answer(b, i)->sz == b->answer_size;
+}
+
+static void lookup_group(sardine_cache *cache, const struct batch *b, size_t first, size_t n, int *outcomes)
 {
         struct lookup l[BATCH];
         store_enter(cache->store);
         for (size_t i = 0; i < n; i++) {
-                outcomes[i] = begin(&l[i], cache, element(queries, i), element(answers, i));
+                outcomes[i] = batch_has(b, first + i)
+                                  ? begin(&l[i], cache, batch_query(b, first + i), batch_answer(b, first + i))
+                                  : -EINVAL;
                 if (outcomes[i] == 0)
                         store_prefetch_bucket(cache->store, l[i].base_hash);
         }
@@ -408,7 +441,7 @@ static void lookup_group(sardine_cache *cache, size_t n, const struct sardine_qu
                 if (outcomes[i] == 0)
                         store_prefetch_entry(cache->store, l[i].base_hash);
         for (size_t i = 0; i < n; i++) {
-                struct sardine_answer *a = element(answers, i);
+                struct sardine_answer *a = batch_answer(b, first + i);
                 bool bad = outcomes[i] < 0;
                 if (outcomes[i] == 0)
                         outcomes[i] = answer(&l[i], a);
@@ -421,17 +454,29 @@ static void lookup_group(sardine_cache *cache, size_t n, const struct sardine_qu
 int sardine_lookup_batch(sardine_cache *cache, size_t n, const struct sardine_query *queries,
                          struct sardine_answer *answers, int *outcomes)
 {
-        if (!cache || (n && (!queries || !answers || !outcomes || queries->sz < sizeof *queries ||
-                             answers->sz < sizeof *answers)))
+        if (!cache ||
+            (n && (!queries || !answers || !outcomes || !abi_is_stride(queries->sz, ABI_QUERY_LEAST) ||
+                   !abi_is_stride(answers->sz, ABI_ANSWER_LEAST))))
                 return -EINVAL;
+        if (n == 0)
+                return 0;
+        const struct batch b = {queries, answers, queries->sz, answers->sz};
+        if (abi_short(queries, answers)) {
+                for (size_t i = 0; i < n; i++)
+                        outcomes[i] = batch_has(&b, i)
+                                          ? sardine_lookup(cache, batch_query(&b, i), batch_answer(&b, i))
+                                          : -EINVAL;
+                return 0;
+        }
         for (size_t done = 0; done < n; done += BATCH)
-                lookup_group(cache, n - done < BATCH ? n - done : BATCH, element(queries, done),
-                             element(answers, done), outcomes + done);
+                lookup_group(cache, &b, done, n - done < BATCH ? n - done : BATCH, outcomes + done);
         return 0;
 }
 
 int sardine_failed(sardine_cache *cache, const struct sardine_query *query, struct sardine_answer *a)
 {
+        if (abi_short(query, a))
+                return abi_lookup(sardine_failed, cache, query, a);
         struct lookup l;
         int outcome = begin(&l, cache, query, a);
         if (outcome != 0)
@@ -478,7 +523,14 @@ int sardine_wait(sardine_cache *cache, const struct sardine_token *token, uint32
 
 int sardine_token_init(sardine_cache *cache, const struct sardine_query *query, struct sardine_token *token)
 {
-        int err = cache_query_check(cache, query);
+        struct sardine_query full = {.sz = 0};
+        int err = query && query->sz < sizeof full ? abi_check(query, ABI_QUERY_LEAST, sizeof full) : 0;
+        if (!err && query && query->sz < sizeof full) {
+                abi_take(&full, query, sizeof full);
+                query = &full;
+        }
+        if (!err)
+                err = cache_query_check(cache, query);
         if (err || !token)
                 return err ? err : -EINVAL;
         struct lookup l = {.cache = cache, .query = query};

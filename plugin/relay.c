@@ -53,6 +53,15 @@ static int write_reply(struct relay *relay, const sardine_cache *cache, const st
 int sardine_render(sardine_cache *cache, const struct sardine_query *query, const uint8_t *response,
                    size_t len, struct sardine_answer *a)
 {
+        if (abi_short(query, a)) {
+                struct abi_full full;
+                int outcome = abi_full_take(&full, query, a);
+                if (!outcome) {
+                        outcome = sardine_render(cache, &full.query, response, len, &full.answer);
+                        abi_give(a, &full.answer, sizeof full.answer);
+                }
+                return outcome;
+        }
         int err = cache_query_check(cache, query);
         if (!err)
                 err = struct_check(a, sizeof *a);

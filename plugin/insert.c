@@ -66,7 +66,10 @@ static unsigned choose_network(struct insert *in)
         if (asked->family != ECS_NONE && (asked->family != got->family || asked->source != got->source ||
                                           memcmp(asked->addr, got->addr, sizeof got->addr) != 0))
                 return SARDINE_REFUSED_ECS;
-        /* A scope longer than what was told is not known to hold for more than what was told. */
+        /* A scope longer than what was told: for a client that told no more than this it is right. For
+         * another one of the same network only if nobody is ever told more: when the proxy, not the client,
+         * chose. */
+        in->network.exact = asked->family != ECS_NONE && got->scope > got->source;
         uint8_t prefix = got->scope < got->source ? got->scope : got->source;
         if (prefix == 0)
                 return 0;

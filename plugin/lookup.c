@@ -125,15 +125,18 @@ static bool find_network(struct lookup *l, const struct entry_view *base)
                 return false;
         for (uint8_t i = 0; i < base->scopes_count; i++) {
                 const uint8_t *scope = base->scopes + SCOPE_ITEM * i;
-                struct network network = {.code = scope[0]};
+                uint16_t pages = get_be16(scope + 1);
+                struct network network = {.code = scope[0], .exact = pages & NETWORKS_EXACT};
                 uint8_t prefix = network_prefix(network.code);
-                if (network_family(network.code) != client.family || prefix > client.source)
+                if (network_family(network.code) != client.family || prefix > client.source ||
+                    (network.exact && prefix != client.source))
                         continue;
                 memcpy(network.addr, client.addr, sizeof network.addr);
                 wire_ecs_mask(network.addr, prefix);
-                struct candidate c = {.scope = prefix};
+                /* What is for exactly this length is not to be taken for good for all of the network. */
+                struct candidate c = {.scope = prefix + network.exact};
                 const uint8_t *entry =
-                    networks_page(l->cache, &l->key, &network, get_be16(scope + 1), l->touch, &c.popularity);
+                    networks_page(l->cache, &l->key, &network, pages, l->touch, &c.popularity);
                 if (!entry)
                         continue;
                 struct page_view page;

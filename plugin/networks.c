@@ -40,13 +40,14 @@ static uint64_t network_hash(const sardine_cache *cache, const struct network *n
 
 uint64_t networks_mark(const sardine_cache *cache, uint64_t base_hash, const struct network *network)
 {
-        return base_hash ^ network_hash(cache, network);
+        return base_hash ^ network_hash(cache, network) ^ network->exact;
 }
 
 const uint8_t *networks_page(sardine_cache *cache, struct entry_key *key, const struct network *network,
                              uint16_t pages, bool touch, uint32_t *popularity)
 {
-        entry_key_set_page(key, network->code, page_of(network_hash(cache, network), pages));
+        uint16_t number = page_of(network_hash(cache, network), pages & ~NETWORKS_EXACT);
+        entry_key_set_page(key, network->code, number | (pages & NETWORKS_EXACT));
         const uint8_t *page =
             store_find(cache->store, cache_hash(cache, key), entry_key_match, key, touch, popularity);
         entry_key_clear_page(key);
@@ -69,7 +70,7 @@ struct put {
 static const uint8_t *find_page(struct put *put, uint16_t number, struct entry_key *key, uint64_t *hash)
 {
         *key = *put->base;
-        entry_key_set_page(key, put->network->code, number);
+        entry_key_set_page(key, put->network->code, number | (put->network->exact ? NETWORKS_EXACT : 0));
         *hash = cache_hash(put->cache, key);
         return store_find_locked(put->cache->store, *hash, entry_key_match, key);
 }
@@ -116,7 +117,7 @@ static unsigned write_page(struct put *put, const struct entry_key *key, uint64_
 static unsigned pages_most(const struct put *put)
 {
         unsigned most = 1;
-        while (most < 32768 && most * 2 * PAGE_LEAST <= put->cache->options.max_networks)
+        while (most < NETWORKS_EXACT / 2 && most * 2 * PAGE_LEAST <= put->cache->options.max_networks)
                 most *= 2;
         return most;
 }
@@ -128,40 +129,78 @@ static unsigned page_most(const struct put *put)
         return put->pages < pages || full > PAGE_MOST ? PAGE_MOST : full;
 }
 
-static uint16_t scope_pages(const struct entry_view *base, uint8_t code)
+static struct entry_scope scope_at(const struct entry_view *base, unsigned i)
 {
+        const uint8_t *item = base->scopes + SCOPE_ITEM * i;
+        return (struct entry_scope){item[0], get_be16(item + 1)};
+}
+
+static bool same_length(struct entry_scope a, struct entry_scope b)
+{
+        return a.code == b.code && ((a.pages ^ b.pages) & NETWORKS_EXACT) == 0;
+}
+
+/* In the order of the list: longest prefix first, and at one length those for exactly this length. */
+static bool goes_before(struct entry_scope a, struct entry_scope b)
+{
+        uint8_t x = network_prefix(a.code), y = network_prefix(b.code);
+        return x > y || (x == y && a.pages & NETWORKS_EXACT);
+}
+
+/* How many pages the base entry says there are for this network's prefix length. */
+static uint16_t scope_pages(const struct entry_view *base, const struct network *network)
+{
+        const struct entry_scope mine = {network->code, network->exact ? NETWORKS_EXACT : 0};
         for (uint8_t i = 0; i < base->scopes_count; i++)
-                if (base->scopes[SCOPE_ITEM * i] == code)
-                        return get_be16(base->scopes + SCOPE_ITEM * i + 1);
+                if (same_length(scope_at(base, i), mine))
+                        return scope_at(base, i).pages & ~NETWORKS_EXACT;
         return 0;
 }
 
-/* The base entry's list with `code` set to `pages`, longest prefix first. false: it is full. */
-static bool scopes_with(const struct entry_view *base, uint8_t code, uint16_t pages,
-                        struct entry_scope list[SCOPES_MAX], uint8_t *count)
+/* The place in the list of the prefix length whose first page expires first, or has gone already. Its other
+ * pages are not found any more either, and expire. */
+static unsigned least_length(const struct put *put, const struct entry_view *base)
 {
-        const struct entry_scope mine = {code, pages};
-        uint8_t n = 0;
+        unsigned least = 0;
+        uint32_t soonest = UINT32_MAX;
+        for (uint8_t i = 0; i < base->scopes_count; i++) {
+                struct entry_scope scope = scope_at(base, i);
+                struct entry_key key = *put->base;
+                entry_key_set_page(&key, scope.code, scope.pages & NETWORKS_EXACT);
+                const uint8_t *page =
+                    store_find_locked(put->cache->store, cache_hash(put->cache, &key), entry_key_match, &key);
+                uint32_t expiry = page ? entry_expiry(page) : 0;
+                if (expiry < soonest) {
+                        soonest = expiry;
+                        least = i;
+                }
+        }
+        return least;
+}
+
+/* The base entry's list, with `pages` for the network's prefix length. Returns its length. */
+static uint8_t scopes_with(const struct put *put, const struct entry_view *base, uint16_t pages,
+                           struct entry_scope list[NETWORKS_LENGTHS])
+{
+        const struct entry_scope mine = {put->network->code,
+                                         pages | (put->network->exact ? NETWORKS_EXACT : 0)};
+        unsigned n = 0, left_out = NETWORKS_LENGTHS;
         bool placed = false;
-        for (uint8_t i = 0; base && i < base->scopes_count; i++) {
-                const uint8_t *item = base->scopes + SCOPE_ITEM * i;
-                if (!placed && network_prefix(code) >= network_prefix(item[0])) {
+        if (base && base->scopes_count == NETWORKS_LENGTHS && scope_pages(base, put->network) == 0)
+                left_out = least_length(put, base);
+        for (unsigned i = 0; base && i < base->scopes_count; i++) {
+                struct entry_scope scope = scope_at(base, i);
+                if (i == left_out || same_length(scope, mine))
+                        continue;
+                if (!placed && goes_before(mine, scope)) {
                         list[n++] = mine;
                         placed = true;
                 }
-                if (item[0] == code)
-                        continue;
-                if (n == SCOPES_MAX)
-                        return false;
-                list[n++] = (struct entry_scope){item[0], get_be16(item + 1)};
+                list[n++] = scope;
         }
-        if (!placed) {
-                if (n == SCOPES_MAX)
-                        return false;
+        if (!placed)
                 list[n++] = mine;
-        }
-        *count = n;
-        return true;
+        return (uint8_t)n;
 }
 
 /* What writing the base entry again needs; too much for a stack. */
@@ -248,16 +287,15 @@ static unsigned announce(struct put *put, uint16_t pages, uint32_t expiry)
                           (uint64_t)entry_expiry(present) + put->cache->options.stale_window > put->now;
                 if (base.no_answer && entry_expiry(present) > expiry)
                         expiry = entry_expiry(present);
-                if (scope_pages(&base, put->network->code) == pages && (answers || base.no_answer)) {
+                if (scope_pages(&base, put->network) == pages && (answers || base.no_answer)) {
                         if (!answers && expiry != entry_expiry(present))
                                 store_refresh_locked(store, present, expiry, life_encode(expiry - put->now));
                         return 0;
                 }
         }
-        struct entry_scope list[SCOPES_MAX];
+        struct entry_scope list[NETWORKS_LENGTHS];
         struct encode_params params = {.expiry = expiry, .life = expiry - put->now, .scopes = list};
-        if (!scopes_with(present ? &base : NULL, put->network->code, pages, list, &params.scopes_count))
-                return SARDINE_REFUSED_TOO_LARGE;
+        params.scopes_count = scopes_with(put, present ? &base : NULL, pages, list);
         unsigned reason = 0;
         struct again *again = NULL;
         const uint8_t *entry = put->built;
@@ -336,7 +374,7 @@ static int put_answer(struct put *put, const uint8_t *answer, networks_allow all
         if (present) {
                 struct entry_view base;
                 entry_view_init(&base, present);
-                put->pages = scope_pages(&base, put->network->code);
+                put->pages = scope_pages(&base, put->network);
         }
         if (put->pages == 0)
                 put->pages = 1;

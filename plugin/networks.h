@@ -14,9 +14,20 @@
 #include "entry/page.h"
 #include "entry/view.h"
 
+enum {
+        /* In the number of pages and in the number of a page: these answers are only for clients that tell
+         * exactly this prefix length, because the upstream would have liked to know more (RFC 7871 s7.3.1).
+         */
+        NETWORKS_EXACT = 0x8000,
+        /* Prefix lengths of one question, and so probes of a lookup. Longer lists lose those whose answers
+         * expire first. */
+        NETWORKS_LENGTHS = 32,
+};
+
 struct network {
         uint8_t code;
         uint8_t addr[16]; /* masked */
+        bool exact;
 };
 
 /* What a network's answer is known by, in marks: the same wherever its page is. */

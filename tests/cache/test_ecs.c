@@ -4,6 +4,9 @@
 
 #include <stdio.h>
 
+#include "entry/key.h"
+#include "entry/view.h"
+#include "networks.h"
 #include "wire/bytes.h"
 #include "wire/dns.h"
 #include "wire/ecs.h"
@@ -479,6 +482,163 @@ static void b64_pages_of_large_answers(void **state)
                 }
 }
 
+/* The option of a client with a source prefix of its own choice, and an answer to it. */
+static struct got *ask_with(const struct option *o)
+{
+        return look(&kit, ASK("cdn.example", 1, .rd = true, .options = o->bytes, .options_len = o->len));
+}
+
+static int put_with(const struct option *own, const struct option *answered, const char *address)
+{
+        struct ask ask = ASK("cdn.example", 1, .rd = true, .options = own->bytes, .options_len = own->len);
+        uint8_t packet[1024];
+        struct sardine_query q = {.sz = sizeof q, .packet = packet, .len = ask_packet(&ask, packet)};
+        struct sardine_token token;
+        assert_int_equal(sardine_token_init(kit.cache, &q, &token), 0);
+        char records[100];
+        snprintf(records, sizeof records, "cdn.example 300 IN A %s", address);
+        return put_token(
+            &kit, &token,
+            REPLY("cdn.example", 1, .records = records, .opt = answered->bytes, .opt_len = answered->len),
+            NULL);
+}
+
+/* RFC 7871 s7.3.1: the upstream would have liked to know more than the client told. The answer is right for
+ * clients that tell as much, and for no others of the same network. */
+static void b20_a_scope_beyond_the_source_is_for_that_source_only(void **state)
+{
+        (void)state;
+        struct option source20 = ecs(192, 0, 16, 20, 0), scope28 = ecs(192, 0, 16, 20, 28);
+        struct option source24 = ecs(192, 0, 16, 24, 0), source19 = ecs(192, 0, 16, 19, 0);
+        assert_int_equal(put_with(&source20, &scope28, "198.51.100.20"), SARDINE_STORED);
+        struct got *got = ask_with(&source20);
+        assert_int_equal(got->outcome, SARDINE_HIT);
+        assert_true(has_text(got, "198.51.100.20"));
+        /* Who caches the reply must not take it for good for all of its network either. */
+        unsigned opts;
+        const uint8_t *opt = find_opt(got, &opts);
+        assert_int_equal(opts, 1);
+        assert_int_equal(opt[11 + 6], 20);
+        assert_true(opt[11 + 7] > 20);
+        assert_int_equal(ask_with(&source24)->outcome, SARDINE_MISS);
+        assert_int_equal(ask_with(&source19)->outcome, SARDINE_MISS);
+        const uint8_t address[4] = {192, 0, 16, 1};
+        assert_int_equal(look(&kit, ASK("cdn.example", 1, .rd = true, .client = address))->outcome,
+                         SARDINE_MISS);
+        /* An answer for the whole network stands beside it, for all others. */
+        struct option scope20 = ecs(192, 0, 16, 24, 20);
+        assert_int_equal(put_with(&source24, &scope20, "198.51.100.24"), SARDINE_STORED);
+        assert_true(has_text(ask_with(&source24), "198.51.100.24"));
+        assert_true(has_text(ask_with(&source20), "198.51.100.20"));
+        kit_wait(&kit, 100);
+        assert_int_equal(put_with(&source20, &scope28, "198.51.100.20"), SARDINE_REFRESHED);
+        kit_wait(&kit, 250);
+        assert_int_equal(ask_with(&source24)->outcome, SARDINE_MISS);
+        assert_true(has_text(ask_with(&source20), "198.51.100.20"));
+        assert_true(sardine_expunge(kit.cache, NULL) > 0);
+        assert_int_equal(ask_with(&source20)->outcome, SARDINE_MISS);
+}
+
+/* When the proxy chose how much to tell, it never tells more: the answer is good for the network. */
+static void b20_a_scope_beyond_what_the_proxy_tells_is_for_the_network(void **state)
+{
+        (void)state;
+        const uint8_t address[4] = {192, 0, 2, 1}, neighbour[4] = {192, 0, 2, 77}, other[4] = {192, 0, 3, 1};
+        struct option answered = ecs(192, 0, 2, 24, 32);
+        assert_int_equal(look(&kit, ASK("cdn.example", 1, .rd = true, .client = address))->outcome,
+                         SARDINE_MISS);
+        assert_int_equal(put(&kit,
+                             REPLY("cdn.example", 1, .records = "cdn.example 300 IN A 198.51.100.1",
+                                   .opt = answered.bytes, .opt_len = answered.len),
+                             NULL),
+                         SARDINE_STORED);
+        assert_int_equal(look(&kit, ASK("cdn.example", 1, .rd = true, .client = neighbour))->outcome,
+                         SARDINE_HIT);
+        assert_int_equal(look(&kit, ASK("cdn.example", 1, .rd = true, .client = other))->outcome,
+                         SARDINE_MISS);
+}
+
+/* RFC 7871 s7.3: a scope of 0 is an answer for all clients, as is an answer without the option. */
+static void b18_a_scope_of_zero_is_for_both_families(void **state)
+{
+        (void)state;
+        assert_int_equal(put_scoped(192, 0, 2, 0, "198.51.100.1"), SARDINE_STORED);
+        struct wire_ecs v6 = {.family = ECS_IPV6, .source = 56, .addr = {0x20, 1, 0xd, 0xb8}};
+        struct option o;
+        o.len = wire_ecs_write(&v6, o.bytes);
+        struct got *got = ask_with(&o);
+        assert_int_equal(got->outcome, SARDINE_HIT);
+        unsigned opts;
+        const uint8_t *opt = find_opt(got, &opts);
+        assert_memory_equal(opt + 11, o.bytes, o.len); /* its own option, with scope 0 */
+        assert_int_equal(look(&kit, ASK("cdn.example", 1, .rd = true))->outcome, SARDINE_HIT);
+}
+
+/* An upstream that answers for every prefix length makes lookups probe no more than so many. */
+static void b64_prefix_lengths_of_a_name_are_bounded(void **state)
+{
+        (void)state;
+        char records[100];
+        unsigned hits = 0;
+        for (unsigned prefix = 1; prefix <= 128; prefix++) {
+                struct wire_ecs e = {.family = ECS_IPV6, .source = (uint8_t)prefix, .scope = (uint8_t)prefix};
+                memset(e.addr, 0x55, sizeof e.addr);
+                wire_ecs_mask(e.addr, prefix);
+                struct option own, answered;
+                answered.len = wire_ecs_write(&e, answered.bytes);
+                e.scope = 0;
+                own.len = wire_ecs_write(&e, own.bytes);
+                /* Those of /5, /10 ... live longer. */
+                struct ask ask =
+                    ASK("cdn.example", 1, .rd = true, .options = own.bytes, .options_len = own.len);
+                uint8_t packet[1024];
+                struct sardine_query q = {.sz = sizeof q, .packet = packet};
+                struct sardine_token token;
+                q.len = ask_packet(&ask, packet);
+                assert_int_equal(sardine_token_init(kit.cache, &q, &token), 0);
+                snprintf(records, sizeof records, "cdn.example %u IN A 192.0.2.%u", prefix % 5 ? 300 : 3000,
+                         prefix);
+                assert_int_equal(put_token(&kit, &token,
+                                           REPLY("cdn.example", 1, .records = records, .opt = answered.bytes,
+                                                 .opt_len = answered.len),
+                                           NULL),
+                                 SARDINE_STORED);
+                /* The one that just came is there. */
+                assert_int_equal(ask_with(&own)->outcome, SARDINE_HIT);
+        }
+        const uint8_t *base;
+        struct ask ask = ASK("cdn.example", 1, .rd = true);
+        uint8_t packet[1024];
+        struct wire_query wire;
+        struct entry_key key;
+        size_t len = ask_packet(&ask, packet);
+        assert_int_equal(wire_query_parse(packet, len, &wire), 0);
+        assert_int_equal(cache_key(kit.cache, &wire, NULL, 0, &key), 0);
+        store_lock(kit.cache->store);
+        base = store_find_locked(kit.cache->store, cache_hash(kit.cache, &key), entry_key_match, &key);
+        struct entry_view view;
+        entry_view_init(&view, base);
+        store_unlock(kit.cache->store);
+        assert_int_equal(view.scopes_count, NETWORKS_LENGTHS);
+        /* What is left: those that live long, then the latest. */
+        for (unsigned prefix = 1; prefix <= 128; prefix++) {
+                struct wire_ecs e = {.family = ECS_IPV6, .source = (uint8_t)prefix};
+                memset(e.addr, 0x55, sizeof e.addr);
+                wire_ecs_mask(e.addr, prefix);
+                struct option own;
+                own.len = wire_ecs_write(&e, own.bytes);
+                struct got *got = ask_with(&own);
+                char address[32];
+                snprintf(address, sizeof address, "192.0.2.%u", prefix);
+                bool its_own = got->outcome == SARDINE_HIT && has_text(got, address);
+                hits += its_own;
+                if (prefix % 5 == 0)
+                        assert_true(its_own);
+        }
+        assert_int_equal(hits, NETWORKS_LENGTHS);
+        assert_true(kit_stats(&kit).entries <= 129);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -497,6 +657,10 @@ int main(void)
             T(b23_source_zero_gets_no_tailored_answer),
             T(b64_thousands_of_networks_grow_page_by_page),
             T(b64_networks_of_a_name_are_bounded),
+            T(b20_a_scope_beyond_the_source_is_for_that_source_only),
+            T(b20_a_scope_beyond_what_the_proxy_tells_is_for_the_network),
+            T(b18_a_scope_of_zero_is_for_both_families),
+            T(b64_prefix_lengths_of_a_name_are_bounded),
             T(b64_pages_of_large_answers),
             T(b63_ecs_that_contradicts_the_query_is_refused),
         };

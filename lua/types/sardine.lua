@@ -39,6 +39,10 @@ local Clock = {}
 ---@field rotate? boolean each reply starts its record sets at another record
 ---@field cap_by_signature? boolean no entry outlives the first of its signatures to expire
 ---@field refresh_percent? integer with less of its life left a popular entry is reported as "refresh"; at most 50
+---@field one_hit_share? integer percent of the bytes for answers that nobody asked for again. Default 10
+---@field negative_share? integer percent for answers without data. Default 25
+---@field stale_share? integer percent for expired answers that may still stand in. Default 25
+---@field kept_share? integer percent for answers that are to be kept whatever else goes. Default 50
 ---@field segment_size? integer storage unit; for tests
 ---@field split_options? integer[] EDNS options whose bytes become part of the key, at most 16
 ---@field log? fun(level: "error"|"warning"|"info", text: string) called when a method that logged something is done
@@ -197,11 +201,12 @@ function Cache:wait(token, milliseconds) end
 ---@return sardine.Details details
 function Cache:render(query, response, request) end
 
----Remove what is selected; `{}` is everything. Answers in flight to questions asked before are refused.
+---Remove what any of the selectors selects; `{}` is everything. Answers in flight to questions asked before are refused.
 ---@param selector sardine.Selector
+---@param ... sardine.Selector
 ---@return integer? removed
 ---@return string? message
-function Cache:expunge(selector) end
+function Cache:expunge(selector, ...) end
 
 ---Remove entries until at most n are left, least useful first.
 ---@param n integer

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "lua54/fields.h"
-#include "lua54/notes.h"
 #include "lua54/options.h"
 #include "lua54/request.h"
 #include "lua54/selector.h"
@@ -21,20 +20,13 @@ enum {
         REPLY_MAX = 65535, /* no reply is longer */
 };
 
-struct lua_cache {
-        sardine_cache *cache; /* NULL: closed */
-        uint64_t id;          /* of all caches of the process: its tokens have it */
-        struct notes notes;
-};
-
 /* Cut behind the bytes that are used. */
 struct lua_token {
         uint64_t cache;
         struct sardine_token token;
 };
 
-/* nil and a message, for what is not the programmer's mistake. */
-static int push_failure(lua_State *L, int error)
+int push_failure(lua_State *L, int error)
 {
         lua_pushnil(L);
         lua_pushstring(L, sardine_strerror(error));
@@ -275,12 +267,18 @@ static int push_count(lua_State *L, int64_t count)
         return 1;
 }
 
-/* The selector is not optional: a variable that is nil by mistake must not empty the cache. */
+/* A selector is not optional: a variable that is nil by mistake must not empty the cache. */
 static int cache_expunge(lua_State *L, struct lua_cache *c)
 {
-        struct selector selector;
-        selector_read(L, 2, &selector);
-        return push_count(L, sardine_expunge(c->cache, &selector.selector));
+        int last = lua_gettop(L) < 2 ? 2 : lua_gettop(L);
+        size_t n = (size_t)last - 1;
+        struct selector *read = lua_newuserdatauv(L, n * sizeof *read, 0);
+        struct sardine_selector *selectors = lua_newuserdatauv(L, n * sizeof *selectors, 0);
+        for (size_t i = 0; i < n; i++) {
+                selector_read(L, (int)i + 2, &read[i]);
+                selectors[i] = read[i].selector;
+        }
+        return push_count(L, sardine_expunge_many(c->cache, n, selectors));
 }
 
 static int cache_expunge_to(lua_State *L, struct lua_cache *c)
@@ -323,12 +321,6 @@ static int cache_stats(lua_State *L, struct lua_cache *c)
         return 1;
 }
 
-/* A method that needs an open cache. */
-struct method {
-        const char *name;
-        int (*call)(lua_State *L, struct lua_cache *c);
-};
-
 static const struct method methods[] = {
     {"lookup", cache_lookup},
     {"insert", cache_insert},
@@ -341,6 +333,7 @@ static const struct method methods[] = {
     {"purge_expired", cache_purge_expired},
     {"walk", cache_walk},
     {"stats", cache_stats},
+    {NULL, NULL},
 };
 
 static int call_method(lua_State *L)
@@ -366,6 +359,15 @@ static int cache_tostring(lua_State *L)
         return 1;
 }
 
+static void add_methods(lua_State *L, const struct method *method)
+{
+        for (; method->name; method++) {
+                lua_pushlightuserdata(L, (void *)method);
+                lua_pushcclosure(L, call_method, 1);
+                lua_setfield(L, -2, method->name);
+        }
+}
+
 void cache_open(lua_State *L)
 {
         static const luaL_Reg meta[] = {
@@ -373,11 +375,7 @@ void cache_open(lua_State *L)
         luaL_newmetatable(L, CACHE_TYPE);
         luaL_setfuncs(L, meta, 0);
         lua_newtable(L);
-        for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
-                lua_pushlightuserdata(L, (void *)&methods[i]);
-                lua_pushcclosure(L, call_method, 1);
-                lua_setfield(L, -2, methods[i].name);
-        }
+        add_methods(L, methods);
         lua_pushcfunction(L, cache_close);
         lua_setfield(L, -2, "close");
         lua_setfield(L, -2, "__index");

@@ -4,13 +4,17 @@
 usage: make-fields.py HEADER > fields.h
 
 OPTION_FIELDS(X) is X(field, kind) for what a Lua program can set in struct sardine_options, STAT_FIELDS(X) for what
-it can read in struct sardine_stats. A kind is NUMBER, FLAG (its comment begins with "1:") or LIST (an array).
+it can read in struct sardine_stats, and so on. A kind is NUMBER, or FLAG when the field's comment begins with "1:".
+Pointers and arrays are left out.
 """
 import re
 import sys
 
-# These have a Lua form of their own, or none: see options.c and cache.c.
-APART = {"sz", "n_split_options", "split_options", "log", "log_ctx", "clock", "clock_ctx", "reasons"}
+APART = {"sz", "n_split_options"}  # the latter is the length of the list
+MACROS = {
+    "OPTION_FIELDS": "sardine_options",
+    "STAT_FIELDS": "sardine_stats",
+}
 
 
 def fields(text, struct):
@@ -19,9 +23,9 @@ def fields(text, struct):
     fresh = False  # the next comment is the last declaration's
     for comment, declaration in re.findall(r"/\*(.*?)\*/|([^;/]+;)", body, flags=re.S):
         if declaration:
-            integers = re.fullmatch(r"\s*(?:u?int\d+_t|size_t)\s+([\w\s,\[\]]+);", declaration)
+            integers = re.fullmatch(r"\s*(?:u?int\d+_t|size_t)\s+([\w\s,]+);", declaration)
             names = re.split(r"\s*,\s*", integers.group(1).strip()) if integers else []
-            found += [[re.sub(r"\[.*", "", name), "LIST" if "[" in name else "NUMBER"] for name in names]
+            found += [[name, "NUMBER"] for name in names]
             fresh = bool(names)
         elif fresh:
             if re.match(r"\s*1:", comment):
@@ -32,6 +36,6 @@ def fields(text, struct):
 
 header = open(sys.argv[1], encoding="utf-8").read()
 print("/* SPDX-License-Identifier: MIT\n * Made from sardine.h by make-fields.py: do not edit. */")
-for macro, struct in (("OPTION_FIELDS", "sardine_options"), ("STAT_FIELDS", "sardine_stats")):
+for macro, struct in MACROS.items():
     print(f"#define {macro}(X) \\")
     print(" \\\n".join(f"        X({name}, {kind})" for name, kind in fields(header, struct)))

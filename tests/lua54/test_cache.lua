@@ -222,6 +222,10 @@ function test.expunge_selects()
     raises("'below' without 'name'", cache.expunge, cache, {below = true})
     raises("unknown field 'suffix'", cache.expunge, cache, {suffix = 'example.'})
     equal(cache:stats().entries, 1)
+    kit.fill(cache, 'b.example.')
+    kit.fill(cache, 'c.example.')
+    equal(cache:expunge({name = 'b.example'}, {name = 'c.example.', type = 'A'}, {name = 'd.example.'}), 2)
+    raises('table expected', cache.expunge, cache, {}, 1)
     equal(cache:expunge {}, 1)
 end
 

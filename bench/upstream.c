@@ -26,6 +26,8 @@
 static atomic_ullong queries;
 static atomic_int streams;
 static uint32_t ttl = 3600;
+static uint32_t ttl_mix;        /* not 0: TTLs differ by question and are divided by this */
+static unsigned signed_percent; /* of the questions have a signature for those who set DO */
 
 static void die(const char *what)
 {
@@ -50,14 +52,91 @@ static size_t count_response(const uint8_t *query, size_t end, uint8_t *response
         return end + sizeof fixed + 2 + (size_t)n;
 }
 
+static uint32_t ttl_of(uint64_t hash)
+{
+        static const uint32_t ttls[10] = {30, 30, 60, 60, 300, 300, 300, 3600, 3600, 86400};
+        return ttl_mix ? (ttls[hash % 10] + ttl_mix - 1) / ttl_mix : ttl;
+}
+
+/* Put a signature (RFC 4034 s3.1, ECDSA by its size, random by its content) behind the answer records. The
+ * room is there: an answer is at most a third of WORKLOAD_RESPONSE_MAX shorter than that. Returns the new
+ * length, or with TC. */
+static size_t sign(const uint8_t *query, size_t end, uint32_t its_ttl, uint64_t hash, bool stream,
+                   uint8_t *response, size_t len)
+{
+        const uint8_t *signer = query + 12 + 1 + query[12], *type = query + end - 4;
+        size_t signer_len = (size_t)(type - signer), rdlen = 18 + signer_len + 64;
+        size_t limit = stream ? WORKLOAD_RESPONSE_MAX : (size_t)(query[end + 3] << 8 | query[end + 4]);
+        if (len + 12 + rdlen > limit) {
+                if (!stream) {
+                        response[2] |= 0x02;
+                        response[7] = 0;
+                        memcpy(response + end, response + len - 11, 11);
+                        return end + 11;
+                }
+                return len;
+        }
+        uint8_t opt[11], *at = response + len - sizeof opt, labels = 0;
+        for (size_t k = 12; query[k]; k += 1u + query[k])
+                labels++;
+        memcpy(opt, at, sizeof opt);
+        const uint8_t fixed[] = {0xc0,
+                                 12,
+                                 0,
+                                 46,
+                                 0,
+                                 1,
+                                 (uint8_t)(its_ttl >> 24),
+                                 (uint8_t)(its_ttl >> 16),
+                                 (uint8_t)(its_ttl >> 8),
+                                 (uint8_t)its_ttl,
+                                 (uint8_t)(rdlen >> 8),
+                                 (uint8_t)rdlen,
+                                 type[0],
+                                 type[1],
+                                 13,
+                                 3,
+                                 (uint8_t)(its_ttl >> 24),
+                                 (uint8_t)(its_ttl >> 16),
+                                 (uint8_t)(its_ttl >> 8),
+                                 (uint8_t)its_ttl,
+                                 0x7f,
+                                 0,
+                                 0,
+                                 0,
+                                 0x60,
+                                 0,
+                                 0,
+                                 0,
+                                 0x12,
+                                 0x34};
+        memcpy(at, fixed, sizeof fixed);
+        at += sizeof fixed;
+        memcpy(at, signer, signer_len);
+        at += signer_len;
+        for (unsigned k = 0; k < 64; k += 8, at += 8) {
+                hash = workload_mix(hash + 1);
+                memcpy(at, &hash, 8);
+        }
+        memcpy(at, opt, sizeof opt);
+        response[7]++;
+        return len + 12 + rdlen;
+}
+
 static size_t respond(const uint8_t *query, size_t len, bool stream, uint8_t *response)
 {
         size_t end = workload_question_end(query, len);
         if (end && !(query[2] & 0x80) && !memcmp(query + end - 4, "\0\20\0\3", 4))
                 return count_response(query, end, response);
-        size_t n = workload_response(query, len, ttl, stream, response);
-        if (n)
-                atomic_fetch_add(&queries, 1);
+        uint64_t hash = end ? workload_mix(workload_question_hash(query, end)) : 0;
+        size_t n = workload_response(query, len, ttl_of(hash), stream, response);
+        if (!n)
+                return 0;
+        atomic_fetch_add(&queries, 1);
+        bool records = response[7] && !(response[2] & 0x02),
+             dnssec_ok = response[11] && response[n - 4] & 0x80;
+        if (records && dnssec_ok && hash / 10 % 100 < signed_percent && end > 17)
+                return sign(query, end, ttl_of(hash), hash, stream, response, n);
         return n;
 }
 
@@ -184,17 +263,28 @@ static int bound_socket(int type, struct sockaddr_in *address)
 
 int main(int argc, char **argv)
 {
-        static const struct option options[] = {
-            {"listen", required_argument, NULL, 'l'}, {"ttl", required_argument, NULL, 't'}, {0}};
+        static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
+                                                {"ttl", required_argument, NULL, 't'},
+                                                {"ttl-mix", required_argument, NULL, 'm'},
+                                                {"signed", required_argument, NULL, 's'},
+                                                {0}};
         struct sockaddr_in address = parse_address("127.0.0.1:5301");
         for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
                 if (c == 'l') {
                         address = parse_address(optarg);
                 } else if (c == 't') {
                         ttl = (uint32_t)strtoul(optarg, NULL, 10);
+                } else if (c == 'm') {
+                        ttl_mix = (uint32_t)strtoul(optarg, NULL, 10);
+                } else if (c == 's') {
+                        signed_percent = (unsigned)strtoul(optarg, NULL, 10);
                 } else {
-                        fprintf(stderr, "usage: upstream [--listen 127.0.0.1:5301] [--ttl 3600]\n"
-                                        "Port 0: any free one; it is printed.\n");
+                        fprintf(stderr, "usage: upstream [--listen 127.0.0.1:5301] [--ttl 3600 | --ttl-mix "
+                                        "DIVISOR] [--signed PERCENT]\n"
+                                        "Port 0: any free one; it is printed. With --ttl-mix, TTLs are 30, "
+                                        "60, 300, 3600 or 86400 (2:2:3:2:1),\n"
+                                        "by question, over the divisor. With --signed, so many questions "
+                                        "have an RRSIG for who sets DO.\n");
                         return 2;
                 }
         }

@@ -112,11 +112,11 @@ size_t workload_question_end(const uint8_t *message, size_t len)
         return at <= len && at <= HEADER_LEN + 255 + 4 ? at : 0;
 }
 
-static uint64_t question_hash(const uint8_t *query, size_t end)
+uint64_t workload_question_hash(const uint8_t *message, size_t end)
 {
         uint64_t hash = 0;
         for (size_t at = HEADER_LEN; at < end; at++) {
-                uint8_t c = query[at];
+                uint8_t c = message[at];
                 hash = (hash ^ (c >= 'A' && c <= 'Z' ? c | 0x20u : c)) * 0x100000001b3u;
         }
         return workload_mix(hash);
@@ -159,7 +159,7 @@ size_t workload_response(const uint8_t *query, size_t len, uint32_t ttl, bool st
         memset(response + 6, 0, 6);
         uint8_t *at = response + end;
         if (type == TYPE_A || type == TYPE_AAAA || type == TYPE_TXT) {
-                uint64_t state = question_hash(query, end);
+                uint64_t state = workload_question_hash(query, end);
                 unsigned n = 1 + below(&state, 4);
                 response[7] = (uint8_t)n;
                 while (n--) {

@@ -34,6 +34,9 @@ size_t workload_response(const uint8_t *query, size_t len, uint32_t ttl, bool st
 /* Length of header and question of a message that starts with one plain question, or 0. */
 size_t workload_question_end(const uint8_t *message, size_t len);
 
+/* A number for a question in any case; `end` as from workload_question_end(). */
+uint64_t workload_question_hash(const uint8_t *message, size_t end);
+
 /* A number from which all others can be told: a bijection with good avalanche. */
 uint64_t workload_mix(uint64_t x);
 

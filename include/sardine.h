@@ -68,6 +68,7 @@ enum sardine_error {
         SARDINE_ERR_TOKEN = -10001,  /* the token was not made by this library, or was damaged */
         SARDINE_ERR_NAME = -10002,   /* text that is not a domain name */
         SARDINE_ERR_OPTION = -10003, /* an option's value is out of its range; the log callback hears which */
+        SARDINE_ERR_SNAPSHOT = -10004, /* not a snapshot that this cache can take; the result says why */
 };
 
 enum {
@@ -338,6 +339,42 @@ struct sardine_stats {
         uint32_t huge_pages;                 /* 1: huge pages were asked for */
 };
 
+/* What saving or loading a snapshot came to. */
+struct sardine_snapshot_result {
+        size_t sz;
+        uint64_t entries; /* written; or put into the cache. Each client network's answer counts on loading */
+        uint64_t bytes;   /* of the file */
+        uint64_t micros;  /* how long it took */
+        /* Of a load: what did not go in, and why. */
+        uint64_t expired; /* meanwhile */
+        uint64_t present; /* the cache had something fresher */
+        uint64_t purged;  /* removed since it was written */
+        uint64_t refused; /* no memory, or larger than the cache's segments */
+        uint64_t damaged; /* blocks of the file that were passed over, entirely or from some entry on */
+        uint32_t age;     /* seconds that have passed since the file was written */
+        const char *why;  /* static text: why it was refused, or ended early; or NULL */
+};
+
+/* How a thread of the library is to keep a snapshot of a cache. */
+struct sardine_snapshot_options {
+        size_t sz;
+        const char *path; /* copied. The folder must be writable: the file is replaced by a new one */
+        uint32_t
+            interval;  /* seconds from one save to the next, if anything has changed; 0: only when asked */
+        uint32_t load; /* 1: load it first, if it is there */
+        uint32_t save_at_end; /* 1: save in sardine_snapshot_stop() and sardine_destroy() */
+};
+
+struct sardine_snapshot_status {
+        size_t sz;
+        uint32_t keeping; /* 1: between sardine_snapshot_keep() and sardine_snapshot_stop() */
+        uint32_t loading, saving;
+        uint32_t loads, saves, failures;              /* how many came to their end, well and otherwise */
+        int32_t load_error, save_error;               /* of the last ones; 0: fine, or there was none */
+        struct sardine_snapshot_result loaded, saved; /* the last ones; `sz` of these is set */
+        uint64_t save_age;                            /* seconds since the last good save */
+};
+
 /* The library that is really loaded. Compare with SARDINE_ABI_VERSION. Never fails. */
 uint32_t sardine_abi_version(void);
 const char *sardine_version(void);
@@ -432,6 +469,39 @@ int64_t sardine_walk(sardine_cache *cache, const struct sardine_selector *select
  * stream, with id 0 and the question in lower case. Returns its length, -EMSGSIZE, or -EINVAL. */
 int sardine_entry_message(sardine_cache *cache, const struct sardine_entry_view *entry, uint8_t *buf,
                           size_t cap);
+
+/* Write what is in the cache to a file, in the place of the one at `path` (which stays as it is until the new
+ * one is whole and on disk, and when anything goes wrong). Lookups and inserts go on meanwhile, and never
+ * wait for the disk. What is purged during the call is purged in the file. `result` may be NULL. Returns 0;
+ * -EBUSY when another save to the same path is under way; -ECANCELED when sardine_snapshot_stop() broke it
+ * off; or a negated errno value: -ENOSPC, -EACCES ... The file can be read by its owner only: it says who
+ * asked for what. */
+int sardine_snapshot_save(sardine_cache *cache, const char *path, struct sardine_snapshot_result *result);
+
+/* Put what is in a snapshot into the cache, which may be in use; what is in it already stays, for it is
+ * fresher, and nothing is evicted to make room. Answers have aged by the time that has passed; expired ones
+ * come back only within options.stale_window. The file may be damaged or hostile: each entry is checked like
+ * a message from the network, damaged blocks are passed over (result->damaged), and a file that was cut off,
+ * is of another version of the library, or from the future (the clock was set back) is refused:
+ * SARDINE_ERR_SNAPSHOT, with the reason in result->why. Else 0, -ECANCELED, or a negated errno value. */
+int sardine_snapshot_load(sardine_cache *cache, const char *path, struct sardine_snapshot_result *result);
+
+/* Have a thread of the library keep a snapshot: load it now, in the background, save it again and again. What
+ * is purged after a save is also noted beside it, in PATH.purges, so that it does not come back when the
+ * process dies before the next save. How it goes is told to the log callback. Returns 0; -EALREADY when one
+ * is kept already; -EINVAL; -EAGAIN or -ENOMEM without a thread; or why the folder cannot be written to. */
+int sardine_snapshot_keep(sardine_cache *cache, const struct sardine_snapshot_options *options);
+
+/* Ask that thread to save now. Does not wait. -ENOENT: there is none. */
+int sardine_snapshot_request(sardine_cache *cache);
+
+/* End that thread: loading and saving are broken off, but for a last save if that was wanted and anything has
+ * changed; with a load broken off there is none, for it would lack what was not loaded. Returns what that
+ * save came to, 0, or -EALREADY when another thread is doing it. Purges after it are not noted any more. */
+int sardine_snapshot_stop(sardine_cache *cache);
+
+/* How it goes. Returns 0, -EINVAL or -E2BIG. */
+int sardine_snapshot_status_get(sardine_cache *cache, struct sardine_snapshot_status *status);
 
 /* Write the counters. `stats->sz` must be set. Returns 0 or -EINVAL. */
 int sardine_stats_get(sardine_cache *cache, struct sardine_stats *stats);

@@ -206,6 +206,7 @@ void sardine_destroy(sardine_cache *cache)
 {
         if (!cache)
                 return;
+        snapshot_end(cache);
         pending_fini(&cache->pending);
         store_destroy(cache->store);
         free(cache);

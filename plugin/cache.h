@@ -17,6 +17,7 @@
 #include "marks.h"
 #include "pending.h"
 #include "sardine.h"
+#include "snapshot/snapshot.h"
 #include "store/store.h"
 #include "wire/query.h"
 
@@ -40,6 +41,7 @@ struct sardine_cache {
         struct marks refreshing; /* entries that a caller was asked to fetch anew */
         struct marks failing;    /* expired entries that the upstream could not renew */
         struct pending pending;  /* questions that are being asked, for those who wait */
+        struct snapshots snapshots;
         struct counters counters;
 };
 

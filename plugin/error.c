@@ -12,6 +12,8 @@ const char *sardine_strerror(int error)
                 return "not a domain name";
         case SARDINE_ERR_OPTION:
                 return "option out of range";
+        case SARDINE_ERR_SNAPSHOT:
+                return "not a snapshot that this cache can take";
         default:
                 break;
         }

@@ -294,6 +294,8 @@ int64_t sardine_expunge_many(sardine_cache *cache, size_t n, const struct sardin
                 free(e);
                 return err;
         }
+        for (size_t i = 0; i < n; i++)
+                snapshot_purged(cache, element(selectors, i));
         store_lock(cache->store);
         walks_begin_locked(cache);
         /* What was asked upstream before this moment is not let in any more (B70). */
@@ -311,6 +313,7 @@ int64_t sardine_expunge(sardine_cache *cache, const struct sardine_selector *sel
                 return sardine_expunge_many(cache, 1, selector);
         if (!cache)
                 return -EINVAL;
+        snapshot_purged(cache, NULL);
         bar_inflight(cache);
         return (int64_t)store_shrink(cache->store, 0, cache_now(cache));
 }
@@ -319,8 +322,10 @@ int64_t sardine_expunge_to(sardine_cache *cache, uint64_t n)
 {
         if (!cache)
                 return -EINVAL;
-        if (n == 0)
+        if (n == 0) {
+                snapshot_purged(cache, NULL);
                 bar_inflight(cache);
+        }
         return (int64_t)store_shrink(cache->store, n, cache_now(cache));
 }
 

@@ -9,6 +9,11 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Of LAYOUT.md. Snapshots of another one are not read. */
+enum {
+        ENTRY_LAYOUT_VERSION = 1,
+};
+
 enum {
         ENTRY_ALIGN = 4,
         ENTRY_AT_EXPIRY = 0,

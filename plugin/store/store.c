@@ -387,6 +387,15 @@ void store_refresh_locked(struct store *store, const uint8_t *entry, uint32_t ex
         log_refresh(&store->log, slot_location(found.value), expiry);
 }
 
+void store_set_popularity_locked(struct store *store, uint64_t hash, store_match match, const void *key,
+                                 uint32_t popularity)
+{
+        struct found found = lookup(store, store_fold(store, hash), match, key);
+        if (found.entry)
+                slot_set(found.slot,
+                         slot_make(slot_hash(found.value), popularity, slot_location(found.value)));
+}
+
 bool store_remove_locked(struct store *store, uint64_t hash, store_match match, const void *key)
 {
         struct found found = lookup(store, store_fold(store, hash), match, key);
@@ -493,18 +502,22 @@ static void walk_some(struct walk *walk, uint64_t from, uint64_t to)
         store_unlock(store);
 }
 
-static void walk_all(struct walk *walk)
+static bool walk_all(struct walk *walk, store_rest rest)
 {
         struct store *store = walk->store;
         store_lock(store);
         index_walk_begin(&store->index, &walk->walker);
         store_unlock(store);
         uint64_t size;
-        for (uint64_t b = 0; b < (size = index_size(&store->index)) && !walk->stopped; b += WALK_BUCKETS)
+        for (uint64_t b = 0; b < (size = index_size(&store->index)) && !walk->stopped; b += WALK_BUCKETS) {
                 walk_some(walk, b, b + WALK_BUCKETS < size ? b + WALK_BUCKETS : size);
+                if (rest && !walk->stopped)
+                        walk->stopped = !rest(walk->ctx);
+        }
         store_lock(store);
         index_walk_end(&store->index, &walk->walker);
         store_unlock(store);
+        return !walk->stopped;
 }
 
 void store_purge_begin_locked(struct store *store, struct store_purge *purge)
@@ -515,7 +528,7 @@ void store_purge_begin_locked(struct store *store, struct store_purge *purge)
 uint64_t store_purge(struct store *store, struct store_purge *purge)
 {
         struct walk walk = {.store = store, .purge = purge, .expunged = true};
-        walk_all(&walk);
+        walk_all(&walk, NULL);
         store_lock(store);
         purges_end(&store->purges, purge);
         store_unlock(store);
@@ -525,10 +538,16 @@ uint64_t store_purge(struct store *store, struct store_purge *purge)
 bool store_walk(struct store *store, store_visitor visit, void *ctx, bool expunged, uint64_t *removed)
 {
         struct walk walk = {.store = store, .visit = visit, .ctx = ctx, .expunged = expunged};
-        walk_all(&walk);
+        bool whole = walk_all(&walk, NULL);
         if (removed)
                 *removed = walk.removed;
-        return !walk.stopped;
+        return whole;
+}
+
+bool store_walk_resting(struct store *store, store_visitor visit, store_rest rest, void *ctx)
+{
+        struct walk walk = {.store = store, .visit = visit, .ctx = ctx};
+        return walk_all(&walk, rest);
 }
 
 static void wipe(struct store *store)
@@ -588,9 +607,8 @@ void store_maintain(struct store *store, uint32_t now)
         store_unlock(store);
 }
 
-void store_stats_get(struct store *store, struct store_stats *stats)
+void store_stats_locked(struct store *store, struct store_stats *stats)
 {
-        store_lock(store);
         const struct log *log = &store->log;
         *stats = (struct store_stats){
             .entries = store->entries,
@@ -607,5 +625,11 @@ void store_stats_get(struct store *store, struct store_stats *stats)
             .jemalloc = log->memory.jemalloc,
             .huge_pages = log->memory.huge,
         };
+}
+
+void store_stats_get(struct store *store, struct store_stats *stats)
+{
+        store_lock(store);
+        store_stats_locked(store, stats);
         store_unlock(store);
 }

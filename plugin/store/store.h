@@ -116,6 +116,10 @@ int store_put_locked(struct store *store, uint64_t hash, store_match match, cons
 /* Give the present entry (from store_find_locked) a new expiry and life, in place. */
 void store_refresh_locked(struct store *store, const uint8_t *entry, uint32_t expiry, uint8_t life_code);
 
+/* Give the key's entry, if it is there, a popularity (0..7), as if it had been looked up before. */
+void store_set_popularity_locked(struct store *store, uint64_t hash, store_match match, const void *key,
+                                 uint32_t popularity);
+
 /* Remove the key's entry. Returns whether there was one. */
 bool store_remove_locked(struct store *store, uint64_t hash, store_match match, const void *key);
 
@@ -132,6 +136,11 @@ typedef enum store_visit (*store_visitor)(void *ctx, const uint8_t *entry, uint3
 /* Takes the lock by itself, for short stretches, when the visitor removes; not to be called with it held.
  * `removed`: how many were, may be NULL. `expunged` says under which counter removals go (else expired). */
 bool store_walk(struct store *store, store_visitor visit, void *ctx, bool expunged, uint64_t *removed);
+
+/* The same, for a visitor that removes nothing and wants to do slow things with what it has seen: `rest` is
+ * called again and again between reader sections. It stops the walk by returning false. */
+typedef bool (*store_rest)(void *ctx);
+bool store_walk_resting(struct store *store, store_visitor visit, store_rest rest, void *ctx);
 
 /* A purge: what is there when it begins and `dooms` says so of is gone for store_find(), store_find_locked()
  * and store_walk() at once; store_purge() removes it for good. Allocated by the caller with malloc(), perhaps
@@ -173,5 +182,6 @@ struct store_stats {
         bool jemalloc, huge_pages;
 };
 void store_stats_get(struct store *store, struct store_stats *stats);
+void store_stats_locked(struct store *store, struct store_stats *stats);
 
 #endif

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT
+ * The thread that keeps a snapshot, and its journal: the purges since the snapshot was made. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cache.h"
+#include "snapshot/snapshot.h"
+
+enum {
+        BACKGROUND_NICE = 10,
+};
+
+struct keeper {
+        struct keeper *next; /* of those that have ended: somebody may still look at them */
+        struct sardine_cache *cache;
+        struct sardine_snapshot_options options;
+        char *path, *journal_path, *journal_new;
+        pthread_t thread;
+        pthread_mutex_t lock;
+        pthread_cond_t wake;
+        /* Under the lock. */
+        bool ending, wanted, ended;
+        int journal; /* -1: none could be opened; then there must be no snapshot either */
+        /* The thread's own. */
+        bool load_broken;
+        uint64_t changes;                      /* of the cache, when it was last loaded or saved */
+        struct sardine_snapshot_status status; /* under the lock */
+        struct timespec saved;                 /* when; CLOCK_MONOTONIC; under the lock */
+};
+
+static void tell(const struct keeper *keeper, int level, const char *what, const char *detail)
+{
+        const struct sardine_options *o = &keeper->cache->options;
+        char line[512];
+        if (!o->log)
+                return;
+        snprintf(line, sizeof line, "snapshot %s: %s%s%s", keeper->path, what, detail ? ": " : "",
+                 detail ? detail : "");
+        o->log(o->log_ctx, level, line);
+}
+
+/* Anything that a snapshot would show. */
+static uint64_t changes_of(struct sardine_cache *cache)
+{
+        struct store_stats stats;
+        store_stats_get(cache->store, &stats);
+        const struct counters *c = &cache->counters;
+        return counters_sum(c, COUNT_STORED) + counters_sum(c, COUNT_REPLACED) +
+               counters_sum(c, COUNT_REFRESHED) + stats.expunged;
+}
+
+static int open_journal(const char *path, int flags)
+{
+        int fd =
+            open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags, 0600);
+        return fd < 0 ? -errno : fd;
+}
+
+static int append(int fd, const uint8_t *bytes, size_t len)
+{
+        while (len > 0) {
+                ssize_t n = write(fd, bytes, len);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        return n < 0 ? -errno : -EIO;
+                bytes += n;
+                len -= (size_t)n;
+        }
+        return 0;
+}
+
+/* A snapshot whose purges are not known is worse than none. Under the lock. */
+static void give_up_journal(struct keeper *keeper, int err)
+{
+        if (keeper->journal >= 0)
+                close(keeper->journal);
+        keeper->journal = -1;
+        unlink(keeper->path);
+        unlink(keeper->journal_path);
+        tell(keeper, SARDINE_LOG_WARNING, "removed, for a purge could not be noted beside it",
+             sardine_strerror(err));
+}
+
+/* Under the lock. */
+static void note(struct keeper *keeper, const struct sardine_selector *selector)
+{
+        uint8_t record[PURGE_MAX];
+        size_t len = purgelog_write(selector, record);
+        int err = keeper->journal < 0 ? -EBADF : append(keeper->journal, record, len);
+        if (err)
+                give_up_journal(keeper, err);
+}
+
+/* On disk first, then for those who are at it, and nothing of the keeper's in between: so whoever has not
+ * been told finds it in the journal. */
+void snapshot_purged(struct sardine_cache *cache, const struct sardine_selector *selector)
+{
+        struct keeper *keeper = atomic_load_explicit(&cache->snapshots.keeper, memory_order_acquire);
+        if (keeper) {
+                pthread_mutex_lock(&keeper->lock);
+                if (!keeper->ended)
+                        note(keeper, selector);
+        }
+        store_lock(cache->store);
+        purgelog_note(&cache->snapshots.purges, selector);
+        store_unlock(cache->store);
+        if (keeper)
+                pthread_mutex_unlock(&keeper->lock);
+}
+
+/* There is a new snapshot: of the purges before `since` it knows. */
+static void renew_journal(struct keeper *keeper, uint64_t since)
+{
+        struct sardine_cache *cache = keeper->cache;
+        uint8_t *bytes = NULL;
+        size_t len;
+        pthread_mutex_lock(&keeper->lock);
+        store_lock(cache->store);
+        const uint8_t *purges = purgelog_since(&cache->snapshots.purges, since, &len);
+        if (len && (bytes = malloc(len)))
+                memcpy(bytes, purges, len);
+        purgelog_forget(&cache->snapshots.purges, since);
+        store_unlock(cache->store);
+        int fd = len && !bytes ? -ENOMEM : open_journal(keeper->journal_new, O_TRUNC);
+        int err = fd < 0 ? fd : append(fd, bytes, len);
+        if (!err && (fdatasync(fd) != 0 || rename(keeper->journal_new, keeper->journal_path) != 0))
+                err = -errno;
+        free(bytes);
+        if (!err) {
+                if (keeper->journal >= 0)
+                        close(keeper->journal);
+                keeper->journal = fd;
+        } else {
+                /* The old one says more than needed: no harm. */
+                if (fd >= 0)
+                        close(fd);
+                unlink(keeper->journal_new);
+                if (keeper->journal < 0)
+                        give_up_journal(keeper, err);
+        }
+        pthread_mutex_unlock(&keeper->lock);
+}
+
+static void load(struct keeper *keeper)
+{
+        struct sardine_snapshot_result result;
+        pthread_mutex_lock(&keeper->lock);
+        keeper->status.loading = 1;
+        pthread_mutex_unlock(&keeper->lock);
+        int err = snapshot_timed(keeper->cache, keeper->path, snapshot_load, &result);
+        keeper->load_broken = err == -ECANCELED;
+        pthread_mutex_lock(&keeper->lock);
+        keeper->status.loading = 0;
+        if (err == -ENOENT) {
+                pthread_mutex_unlock(&keeper->lock);
+                tell(keeper, SARDINE_LOG_INFO, "none there yet", NULL);
+                return;
+        }
+        keeper->status.loaded = result;
+        keeper->status.load_error = err;
+        if (err)
+                keeper->status.failures++;
+        else
+                keeper->status.loads++;
+        pthread_mutex_unlock(&keeper->lock);
+        if (err) {
+                tell(keeper, SARDINE_LOG_WARNING, "not loaded",
+                     result.why ? result.why : sardine_strerror(err));
+                return;
+        }
+        char line[256];
+        snprintf(line, sizeof line,
+                 "loaded %llu entries in %.1f s, %u s old; %llu expired, %llu fresher here, %llu purged, "
+                 "%llu damaged blocks%s%s",
+                 (unsigned long long)result.entries, (double)result.micros / 1e6, result.age,
+                 (unsigned long long)result.expired, (unsigned long long)result.present,
+                 (unsigned long long)result.purged, (unsigned long long)result.damaged,
+                 result.why ? "; ended early: " : "", result.why ? result.why : "");
+        tell(keeper, result.damaged ? SARDINE_LOG_WARNING : SARDINE_LOG_INFO, line, NULL);
+}
+
+static int save(struct keeper *keeper)
+{
+        struct sardine_cache *cache = keeper->cache;
+        struct sardine_snapshot_result result;
+        pthread_mutex_lock(&keeper->lock);
+        keeper->status.saving = 1;
+        keeper->wanted = false;
+        pthread_mutex_unlock(&keeper->lock);
+        uint64_t changes = changes_of(cache), since;
+        store_lock(cache->store);
+        since = cache->snapshots.purges.start + cache->snapshots.purges.len;
+        store_unlock(cache->store);
+        int err = snapshot_timed(cache, keeper->path, snapshot_save, &result);
+        if (!err) {
+                keeper->changes = changes;
+                renew_journal(keeper, since);
+        }
+        pthread_mutex_lock(&keeper->lock);
+        keeper->status.saving = 0;
+        keeper->status.save_error = err;
+        if (err) {
+                keeper->status.failures++;
+        } else {
+                keeper->status.saves++;
+                keeper->status.saved = result;
+                clock_gettime(CLOCK_MONOTONIC, &keeper->saved);
+        }
+        pthread_mutex_unlock(&keeper->lock);
+        if (err && err != -ECANCELED)
+                tell(keeper, SARDINE_LOG_WARNING, "not saved", sardine_strerror(err));
+        return err;
+}
+
+/* Until it is time to save, or to end. Returns whether it is to end. */
+static bool wait(struct keeper *keeper)
+{
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += keeper->options.interval;
+        int late = 0;
+        pthread_mutex_lock(&keeper->lock);
+        while (!keeper->ending && !keeper->wanted && late != ETIMEDOUT)
+                late = keeper->options.interval ? pthread_cond_timedwait(&keeper->wake, &keeper->lock, &until)
+                                                : pthread_cond_wait(&keeper->wake, &keeper->lock);
+        bool ending = keeper->ending;
+        pthread_mutex_unlock(&keeper->lock);
+        return ending;
+}
+
+static void *run(void *arg)
+{
+        struct keeper *keeper = arg;
+        pthread_setname_np(pthread_self(), "sardine-keeper");
+        setpriority(PRIO_PROCESS, (id_t)gettid(), BACKGROUND_NICE);
+        if (keeper->options.load)
+                load(keeper);
+        while (!wait(keeper)) {
+                pthread_mutex_lock(&keeper->lock);
+                bool wanted = keeper->wanted;
+                pthread_mutex_unlock(&keeper->lock);
+                if (wanted || changes_of(keeper->cache) != keeper->changes)
+                        save(keeper);
+        }
+        return NULL;
+}
+
+static void keeper_free(struct keeper *keeper)
+{
+        if (keeper->journal >= 0)
+                close(keeper->journal);
+        pthread_mutex_destroy(&keeper->lock);
+        pthread_cond_destroy(&keeper->wake);
+        free(keeper->path);
+        free(keeper->journal_path);
+        free(keeper->journal_new);
+        free(keeper);
+}
+
+static struct keeper *keeper_make(struct sardine_cache *cache, const struct sardine_snapshot_options *options)
+{
+        struct keeper *keeper = calloc(1, sizeof *keeper);
+        if (!keeper)
+                return NULL;
+        pthread_condattr_t attr;
+        pthread_condattr_init(&attr);
+        pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+        pthread_cond_init(&keeper->wake, &attr);
+        pthread_condattr_destroy(&attr);
+        pthread_mutex_init(&keeper->lock, NULL);
+        keeper->cache = cache;
+        keeper->options = *options;
+        keeper->journal = -1;
+        keeper->changes = changes_of(cache);
+        keeper->path = strdup(options->path);
+        if (asprintf(&keeper->journal_path, "%s" SNAPSHOT_JOURNAL, options->path) < 0)
+                keeper->journal_path = NULL;
+        if (asprintf(&keeper->journal_new, "%s" SNAPSHOT_JOURNAL ".new", options->path) < 0)
+                keeper->journal_new = NULL;
+        if (!keeper->path || !keeper->journal_path || !keeper->journal_new) {
+                keeper_free(keeper);
+                return NULL;
+        }
+        return keeper;
+}
+
+/* No signal of the host's is for this thread. */
+static int start(struct keeper *keeper)
+{
+        sigset_t all, before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        int err = -pthread_create(&keeper->thread, NULL, run, keeper);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        return err;
+}
+
+int snapshot_keep(struct sardine_cache *cache, const struct sardine_snapshot_options *options)
+{
+        struct keeper *keeper = keeper_make(cache, options), *none = NULL;
+        uint64_t since;
+        if (!keeper)
+                return -ENOMEM;
+        int fd = open_journal(keeper->journal_path, 0);
+        if (fd < 0) {
+                keeper_free(keeper);
+                return fd;
+        }
+        keeper->journal = fd;
+        store_lock(cache->store);
+        int err = purgelog_begin(&cache->snapshots.purges, &since) ? 0 : -ENOMEM;
+        if (!err && !atomic_compare_exchange_strong(&cache->snapshots.keeper, &none, keeper)) {
+                purgelog_end(&cache->snapshots.purges);
+                err = -EALREADY;
+        }
+        store_unlock(cache->store);
+        if (!err && (err = start(keeper)) != 0) {
+                store_lock(cache->store);
+                atomic_store(&cache->snapshots.keeper, NULL);
+                purgelog_end(&cache->snapshots.purges);
+                store_unlock(cache->store);
+        }
+        if (err)
+                keeper_free(keeper);
+        return err;
+}
+
+int sardine_snapshot_request(sardine_cache *cache)
+{
+        if (!cache)
+                return -EINVAL;
+        struct keeper *keeper = atomic_load_explicit(&cache->snapshots.keeper, memory_order_acquire);
+        if (!keeper)
+                return -ENOENT;
+        pthread_mutex_lock(&keeper->lock);
+        keeper->wanted = true;
+        pthread_cond_signal(&keeper->wake);
+        pthread_mutex_unlock(&keeper->lock);
+        return 0;
+}
+
+int sardine_snapshot_stop(sardine_cache *cache)
+{
+        if (!cache)
+                return -EINVAL;
+        struct keeper *keeper = atomic_load_explicit(&cache->snapshots.keeper, memory_order_acquire);
+        if (!keeper)
+                return 0;
+        int err = 0;
+        pthread_mutex_lock(&keeper->lock);
+        bool mine = !keeper->ending;
+        keeper->ending = true;
+        if (mine)
+                atomic_store(&cache->snapshots.stop, true);
+        pthread_cond_signal(&keeper->wake);
+        pthread_mutex_unlock(&keeper->lock);
+        if (!mine)
+                return -EALREADY;
+        pthread_join(keeper->thread, NULL);
+        atomic_store(&cache->snapshots.stop, false);
+        if (keeper->options.save_at_end && !keeper->load_broken && changes_of(cache) != keeper->changes)
+                err = save(keeper);
+        pthread_mutex_lock(&keeper->lock);
+        keeper->ended = true;
+        pthread_mutex_unlock(&keeper->lock);
+        store_lock(cache->store);
+        atomic_store(&cache->snapshots.keeper, NULL);
+        keeper->next = cache->snapshots.ended;
+        cache->snapshots.ended = keeper;
+        purgelog_end(&cache->snapshots.purges);
+        store_unlock(cache->store);
+        return err;
+}
+
+void snapshot_end(struct sardine_cache *cache)
+{
+        sardine_snapshot_stop(cache);
+        while (cache->snapshots.ended) {
+                struct keeper *keeper = cache->snapshots.ended;
+                cache->snapshots.ended = keeper->next;
+                keeper_free(keeper);
+        }
+        purgelog_fini(&cache->snapshots.purges);
+}
+
+void snapshot_status(struct sardine_cache *cache, struct sardine_snapshot_status *status)
+{
+        struct keeper *keeper = atomic_load_explicit(&cache->snapshots.keeper, memory_order_acquire);
+        if (!keeper)
+                return;
+        size_t sz = status->sz;
+        struct timespec now;
+        pthread_mutex_lock(&keeper->lock);
+        *status = keeper->status;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        status->save_age = status->saves ? (uint64_t)(now.tv_sec - keeper->saved.tv_sec) : 0;
+        pthread_mutex_unlock(&keeper->lock);
+        status->sz = sz;
+        status->keeping = 1;
+        status->loaded.sz = status->saved.sz = sizeof status->saved;
+}

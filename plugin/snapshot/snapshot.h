@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ * Snapshots of a cache, as the cache and the files of this folder see them. */
+#ifndef SNAPSHOT_SNAPSHOT_H
+#define SNAPSHOT_SNAPSHOT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sardine.h"
+#include "snapshot/format.h"
+#include "snapshot/purgelog.h"
+
+struct keeper;
+
+/* A cache's part in it. */
+struct snapshots {
+        struct purgelog purges;
+        struct keeper *_Atomic keeper; /* NULL: no thread keeps a snapshot */
+        struct keeper *ended;          /* under the store's lock */
+        _Atomic bool stop;             /* loading and saving are to break off */
+};
+
+/* The header of a snapshot of this cache, at this moment. */
+void snapshot_header_of(const struct sardine_cache *cache, struct snapshot_header *header);
+
+/* Either of the two below. */
+typedef int (*snapshot_work)(struct sardine_cache *cache, const char *path,
+                             struct sardine_snapshot_result *result);
+
+int snapshot_save(struct sardine_cache *cache, const char *path, struct sardine_snapshot_result *result);
+
+int snapshot_load(struct sardine_cache *cache, const char *path, struct sardine_snapshot_result *result);
+
+/* Do one of them: clears the result first, and says how long it took. */
+int snapshot_timed(struct sardine_cache *cache, const char *path, snapshot_work work,
+                   struct sardine_snapshot_result *result);
+
+int snapshot_keep(struct sardine_cache *cache, const struct sardine_snapshot_options *options);
+void snapshot_status(struct sardine_cache *cache, struct sardine_snapshot_status *status);
+
+/* A purge is about to begin (a valid selector, or NULL: everything). To be called without the lock. */
+void snapshot_purged(struct sardine_cache *cache, const struct sardine_selector *selector);
+
+/* The cache is going. */
+void snapshot_end(struct sardine_cache *cache);
+
+#endif

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT
+ * The thread that keeps a snapshot, its journal of purges, and saves among everything else (B70, B84). Run
+ * under TSan in CI. */
+#include "file_kit.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "wire/dns.h"
+
+static struct kit old, new;
+static char log_text[4096];
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void log_line(void *ctx, int level, const char *text)
+{
+        (void)ctx;
+        (void)level;
+        pthread_mutex_lock(&log_lock);
+        snprintf(log_text + strlen(log_text), sizeof log_text - strlen(log_text), "%s\n", text);
+        pthread_mutex_unlock(&log_lock);
+}
+
+static int setup(void **state)
+{
+        (void)state;
+        log_text[0] = 0;
+        kit_init(&old);
+        kit_init(&new);
+        old.options.log = new.options.log = log_line;
+        kit_open(&old);
+        kit_open(&new);
+        return 0;
+}
+
+static int teardown(void **state)
+{
+        (void)state;
+        kit_close(&old);
+        kit_close(&new);
+        unlink(path_of("s"));
+        unlink(path_of("s.purges"));
+        return 0;
+}
+
+static const struct ask A = {.name = "a.example.com", .type = DNS_A, .rd = true};
+
+static void keep(struct kit *kit, uint32_t interval, bool load, bool at_end)
+{
+        const struct sardine_snapshot_options options = {.sz = sizeof options,
+                                                         .path = path_of("s"),
+                                                         .interval = interval,
+                                                         .load = load,
+                                                         .save_at_end = at_end};
+        assert_int_equal(sardine_snapshot_keep(kit->cache, &options), 0);
+}
+
+static struct sardine_snapshot_status status(struct kit *kit)
+{
+        struct sardine_snapshot_status s = {.sz = sizeof s};
+        assert_int_equal(sardine_snapshot_status_get(kit->cache, &s), 0);
+        return s;
+}
+
+/* Until the thread has done it: bounded, far beyond what it takes. */
+static void await(struct kit *kit, uint32_t loads, uint32_t saves)
+{
+        for (unsigned i = 0; i < 6000; i++) {
+                struct sardine_snapshot_status s = status(kit);
+                if (s.loads >= loads && s.saves >= saves)
+                        return;
+                nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        }
+        fail_msg("the keeper did not get there: %s", log_text);
+}
+
+static void b84_saved_at_the_end_and_loaded_at_the_start(void **state)
+{
+        (void)state;
+        keep(&old, 0, true, true);
+        fill_variety(&old, 50);
+        char *before = contents(old.cache);
+        assert_int_equal(sardine_snapshot_stop(old.cache), 0);
+        assert_true(file_there(path_of("s")));
+        keep(&new, 0, true, true);
+        await(&new, 1, 0);
+        assert_int_equal(status(&new).loaded.entries, 8 + 1 + 50);
+        char *after = contents(new.cache);
+        assert_string_equal(before, after);
+        free(before);
+        free(after);
+        assert_non_null(strstr(log_text, "none there yet"));
+        assert_non_null(strstr(log_text, "loaded 59 entries"));
+}
+
+static void b84_destroying_the_cache_saves_it(void **state)
+{
+        (void)state;
+        keep(&old, 0, false, true);
+        fill_variety(&old, 1);
+        kit_close(&old);
+        assert_true(load(&new, path_of("s")).entries > 5);
+        kit_open(&old);
+}
+
+static void b84_at_intervals_if_anything_has_changed(void **state)
+{
+        (void)state;
+        keep(&old, 1, false, false);
+        nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
+        assert_int_equal(status(&old).saves, 0);
+        fill_variety(&old, 1);
+        await(&old, 0, 1);
+        assert_true(file_there(path_of("s")));
+}
+
+static void b84_an_unused_cache_leaves_the_file_alone(void **state)
+{
+        (void)state;
+        fill_variety(&old, 1);
+        save(&old, path_of("s"));
+        struct bytes before = file_read(path_of("s"));
+        /* such as a configuration that is only checked; whether the load came to its end or not */
+        keep(&new, 0, true, true);
+        sardine_snapshot_stop(new.cache);
+        struct bytes after = file_read(path_of("s"));
+        assert_int_equal(before.len, after.len);
+        assert_memory_equal(before.p, after.p, before.len);
+        free(before.p);
+        free(after.p);
+}
+
+static void b84_on_demand(void **state)
+{
+        (void)state;
+        assert_int_equal(sardine_snapshot_request(old.cache), -ENOENT);
+        keep(&old, 0, false, false);
+        fill_variety(&old, 1);
+        assert_int_equal(sardine_snapshot_request(old.cache), 0);
+        await(&old, 0, 1);
+        struct sardine_snapshot_status s = status(&old);
+        assert_int_equal(s.keeping, 1);
+        assert_int_equal(s.save_error, 0);
+        assert_true(s.saved.entries > 5);
+        const struct sardine_snapshot_options again = {.sz = sizeof again, .path = path_of("s")};
+        assert_int_equal(sardine_snapshot_keep(old.cache, &again), -EALREADY);
+        assert_int_equal(sardine_snapshot_stop(old.cache), 0);
+        assert_int_equal(status(&old).keeping, 0);
+        assert_int_equal(sardine_snapshot_keep(old.cache, &again), 0); /* and again */
+}
+
+static void b84_a_folder_that_cannot_be_written_is_told_at_once(void **state)
+{
+        (void)state;
+        const struct sardine_snapshot_options options = {.sz = sizeof options, .path = path_of("no/s")};
+        assert_int_equal(sardine_snapshot_keep(old.cache, &options), -ENOENT);
+}
+
+static void expunge(struct kit *kit, const char *name)
+{
+        uint8_t wire[255];
+        struct sardine_selector selector = {.sz = sizeof selector, .name = wire, .below = 1};
+        selector.name_len = (uint32_t)sardine_name_from_text(name, wire);
+        sardine_expunge(kit->cache, &selector);
+}
+
+/* The process dies: what counts is what is on disk then. */
+static void die(const char *name)
+{
+        char from[256], to[256];
+        snprintf(from, sizeof from, "%s", path_of(name));
+        snprintf(to, sizeof to, "%s", path_of("dead"));
+        struct bytes bytes = file_read(from);
+        file_write(to, bytes.p, bytes.len);
+        free(bytes.p);
+        snprintf(from, sizeof from, "%s.purges", path_of(name));
+        snprintf(to, sizeof to, "%s", path_of("dead.purges"));
+        bytes = file_read(from);
+        file_write(to, bytes.p, bytes.len);
+        free(bytes.p);
+}
+
+static void keep_dead(struct kit *kit)
+{
+        const struct sardine_snapshot_options options = {
+            .sz = sizeof options, .path = path_of("dead"), .load = 1};
+        assert_int_equal(sardine_snapshot_keep(kit->cache, &options), 0);
+        await(kit, 1, 0);
+}
+
+static void b70_a_purge_after_the_save_survives_the_process(void **state)
+{
+        (void)state;
+        keep(&old, 0, false, false);
+        fill_variety(&old, 5);
+        sardine_snapshot_request(old.cache);
+        await(&old, 0, 1);
+        expunge(&old, "Example.COM");
+        expunge(&old, "cdn.example");
+        die("s");
+        keep_dead(&new);
+        assert_int_equal(look(&new, A)->outcome, SARDINE_MISS);
+        assert_int_equal(look(&new, ASK("text.example", 257, .rd = true))->outcome, SARDINE_HIT);
+        struct sardine_snapshot_status s = status(&new);
+        assert_int_equal(s.loaded.purged, 3 + 1 + 1);
+}
+
+static void b70_a_purge_of_everything_too(void **state)
+{
+        (void)state;
+        keep(&old, 0, false, false);
+        fill_variety(&old, 5);
+        sardine_snapshot_request(old.cache);
+        await(&old, 0, 1);
+        sardine_expunge(old.cache, NULL);
+        die("s");
+        keep_dead(&new);
+        assert_int_equal(kit_stats(&new).entries, 0);
+}
+
+static void b70_by_tag_rcode_and_type(void **state)
+{
+        (void)state;
+        keep(&old, 0, false, false);
+        fill_variety(&old, 5);
+        sardine_snapshot_request(old.cache);
+        await(&old, 0, 1);
+        const struct sardine_selector tag = {.sz = sizeof tag, .use_tag = 1, .tag = "tenant", .tag_len = 6},
+                                      rcode = {.sz = sizeof rcode, .use_rcode = 1, .rcode = DNS_NXDOMAIN},
+                                      type = {.sz = sizeof type, .qtype = 257};
+        int64_t gone = sardine_expunge(old.cache, &tag);
+        gone += sardine_expunge(old.cache, &rcode);
+        gone += sardine_expunge(old.cache, &type);
+        assert_int_equal(gone, 3);
+        die("s");
+        keep_dead(&new);
+        assert_int_equal(status(&new).loaded.purged, 3);
+        char *before = contents(old.cache), *after = contents(new.cache);
+        assert_string_equal(before, after);
+        free(before);
+        free(after);
+}
+
+static void b70_the_journal_starts_anew_with_a_save(void **state)
+{
+        (void)state;
+        keep(&old, 0, false, false);
+        fill_variety(&old, 5);
+        expunge(&old, "example.com");
+        struct bytes journal = file_read(path_of("s.purges"));
+        assert_true(journal.len > 0);
+        free(journal.p);
+        sardine_snapshot_request(old.cache);
+        await(&old, 0, 1);
+        journal = file_read(path_of("s.purges"));
+        assert_int_equal(journal.len, 0);
+        free(journal.p);
+        /* what comes after the purge is kept */
+        fill(&old, A, REPLY("a.example.com", DNS_A, .records = "a.example.com 300 IN A 192.0.2.1"));
+        sardine_snapshot_request(old.cache);
+        await(&old, 0, 2);
+        die("s");
+        keep_dead(&new);
+        assert_int_equal(look(&new, A)->outcome, SARDINE_HIT);
+}
+
+/* Its last record was being written when the machine went down. */
+static void b85_a_journal_cut_off_counts_as_far_as_it_goes(void **state)
+{
+        (void)state;
+        keep(&old, 0, false, false);
+        fill_variety(&old, 5);
+        sardine_snapshot_request(old.cache);
+        await(&old, 0, 1);
+        expunge(&old, "example.com");
+        die("s");
+        struct bytes journal = file_read(path_of("dead.purges"));
+        uint8_t longer[600];
+        memcpy(longer, journal.p, journal.len);
+        memcpy(longer + journal.len, journal.p, journal.len - 1);
+        file_write(path_of("dead.purges"), longer, journal.len * 2 - 1);
+        free(journal.p);
+        keep_dead(&new);
+        assert_int_equal(look(&new, A)->outcome, SARDINE_MISS);
+        assert_int_equal(status(&new).loaded.purged, 3);
+}
+
+/* Purges, lookups, inserts and a load, all while saves run. What is purged once never comes back. */
+enum {
+        NAMES = 3000,
+};
+
+static _Atomic bool over;
+
+static void put_name(unsigned i)
+{
+        char name[32], record[64];
+        snprintf(name, sizeof name, "n%u.%s", i, i % 2 ? "gone.example" : "stays.example");
+        snprintf(record, sizeof record, "%s 300 IN A 192.0.2.1", name);
+        fill(&old, ASK(name, DNS_A), REPLY(name, DNS_A, .records = record));
+}
+
+static void *looker(void *arg)
+{
+        (void)arg;
+        uint8_t packet[1024], reply[1024];
+        struct ask ask = ASK("n0.stays.example", DNS_A);
+        struct sardine_query q = {.sz = sizeof q, .packet = packet};
+        q.len = ask_packet(&ask, packet);
+        while (!atomic_load(&over)) {
+                struct sardine_answer a = {.sz = sizeof a, .buf = reply, .cap = sizeof reply};
+                if (sardine_lookup(old.cache, &q, &a) != SARDINE_HIT)
+                        abort();
+        }
+        return NULL;
+}
+
+static void *loader(void *arg)
+{
+        (void)arg;
+        while (!atomic_load(&over))
+                sardine_snapshot_load(old.cache, path_of("s"), NULL);
+        return NULL;
+}
+
+static void b84_saves_among_everything_else(void **state)
+{
+        (void)state;
+        pthread_t threads[2];
+        kit_close(&old);
+        kit_close(&new);
+        old.options.max_entries = new.options.max_entries = 2 * NAMES;
+        kit_open(&new);
+        kit_open(&old);
+        for (unsigned i = 0; i < NAMES; i++)
+                put_name(i);
+        keep(&old, 1, false, true);
+        sardine_snapshot_request(old.cache);
+        await(&old, 0, 1);
+        atomic_store(&over, false);
+        pthread_create(&threads[0], NULL, looker, NULL);
+        pthread_create(&threads[1], NULL, loader, NULL);
+        sardine_snapshot_request(old.cache);
+        expunge(&old, "gone.example");
+        for (unsigned i = 0; i < 10; i++) {
+                sardine_snapshot_request(old.cache);
+                sardine_snapshot_save(old.cache, path_of("other"), NULL);
+                expunge(&old, "nothing.example");
+        }
+        await(&old, 0, 3);
+        atomic_store(&over, true);
+        pthread_join(threads[0], NULL);
+        pthread_join(threads[1], NULL);
+        kit_close(&old);
+        load(&new, path_of("other"));
+        assert_int_equal(kit_stats(&new).entries, NAMES / 2);
+        kit_open(&old);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+            cmocka_unit_test_setup_teardown(b84_saved_at_the_end_and_loaded_at_the_start, setup, teardown),
+            cmocka_unit_test_setup_teardown(b84_destroying_the_cache_saves_it, setup, teardown),
+            cmocka_unit_test_setup_teardown(b84_at_intervals_if_anything_has_changed, setup, teardown),
+            cmocka_unit_test_setup_teardown(b84_an_unused_cache_leaves_the_file_alone, setup, teardown),
+            cmocka_unit_test_setup_teardown(b84_on_demand, setup, teardown),
+            cmocka_unit_test_setup_teardown(b84_a_folder_that_cannot_be_written_is_told_at_once, setup,
+                                            teardown),
+            cmocka_unit_test_setup_teardown(b70_a_purge_after_the_save_survives_the_process, setup, teardown),
+            cmocka_unit_test_setup_teardown(b70_a_purge_of_everything_too, setup, teardown),
+            cmocka_unit_test_setup_teardown(b70_by_tag_rcode_and_type, setup, teardown),
+            cmocka_unit_test_setup_teardown(b70_the_journal_starts_anew_with_a_save, setup, teardown),
+            cmocka_unit_test_setup_teardown(b85_a_journal_cut_off_counts_as_far_as_it_goes, setup, teardown),
+            cmocka_unit_test_setup_teardown(b84_saves_among_everything_else, setup, teardown),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -71,14 +71,15 @@ void file_seal(uint8_t *bytes, size_t len)
 {
         struct snapshot_header *header = (void *)bytes;
         header->sum = XXH3_64bits(header, offsetof(struct snapshot_header, sum));
-        for (size_t at = sizeof *header; at + sizeof(struct block_header) <= len;) {
-                struct block_header *block = (void *)(bytes + at);
-                at += sizeof *block;
-                if (block->length > len - at)
+        struct block_header block;
+        for (size_t at = sizeof *header; at + sizeof block <= len; at += block.length) {
+                memcpy(&block, bytes + at, sizeof block);
+                if (block.length > len - at - sizeof block)
                         break;
-                block->sum = XXH3_64bits(block + 1, block->length);
-                block->own = XXH3_64bits(block, offsetof(struct block_header, own));
-                at += block->length;
+                block.sum = XXH3_64bits(bytes + at + sizeof block, block.length);
+                block.own = XXH3_64bits(&block, offsetof(struct block_header, own));
+                memcpy(bytes + at, &block, sizeof block);
+                at += sizeof block;
         }
 }
 

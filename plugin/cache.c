@@ -118,6 +118,16 @@ uint64_t cache_entry_hash(const void *ctx, const uint8_t *entry)
         return cache_hash(ctx, &key);
 }
 
+bool cache_entry_lingers(const void *ctx, const uint8_t *entry, uint32_t now)
+{
+        const struct sardine_cache *cache = ctx;
+        if (!(entry[ENTRY_AT_FLAGS] & ENTRY_EXT) || now - entry_expiry(entry) >= cache->options.max_ttl)
+                return false;
+        struct entry_view view;
+        entry_view_init(&view, entry);
+        return view.scopes && !view.no_answer;
+}
+
 /* Whose share of the budget does it count against? */
 static struct store_rank rank(const void *ctx, const uint8_t *entry)
 {
@@ -173,6 +183,7 @@ int sardine_create(const struct sardine_options *wanted, sardine_cache **out)
 
         struct store_options store = {
             .hash = cache_entry_hash,
+            .linger = cache_entry_lingers,
             .rank = rank,
             .ctx = cache,
             .max_entries = options->max_entries,
@@ -209,6 +220,7 @@ void sardine_destroy(sardine_cache *cache)
         snapshot_end(cache);
         pending_fini(&cache->pending);
         store_destroy(cache->store);
+        free(cache->scratch);
         free(cache);
 }
 

@@ -38,6 +38,8 @@ struct sardine_cache {
         /* Walks under way; under the store's lock. No page of networks is split meanwhile: what moves from a
          * page that is still to come to one that has been passed would be passed by. */
         uint32_t walks;
+        uint8_t *scratch; /* for networks.c, ENTRY_MAX bytes once there has been an answer for a network;
+                             under the store's lock */
         struct marks refreshing; /* entries that a caller was asked to fetch anew */
         struct marks failing;    /* expired entries that the upstream could not renew */
         struct pending pending;  /* questions that are being asked, for those who wait */
@@ -60,6 +62,10 @@ static inline uint64_t cache_hash(const struct sardine_cache *cache, const struc
 
 /* The hash of an entry's key, from the entry itself: the store's hash callback, with the cache as context. */
 uint64_t cache_entry_hash(const void *cache, const uint8_t *entry);
+
+/* Does this expired answer carry the list of a question's pages of networks, some of which may not have
+ * expired? None lives longer than max_ttl, and one that is put later gets a list of its own. */
+bool cache_entry_lingers(const void *cache, const uint8_t *entry, uint32_t now);
 
 /* The question of this token has been answered, or has failed: wake those who wait for it. `key` is the
  * token's. */

@@ -330,6 +330,8 @@ int64_t sardine_expunge_to(sardine_cache *cache, uint64_t n)
 }
 
 struct purge {
+        const sardine_cache *cache;
+        uint32_t now;
         uint64_t horizon; /* entries that expired at or before it go */
         uint64_t left;    /* how many may still go */
 };
@@ -340,7 +342,7 @@ static enum store_visit purge_visit(void *ctx, const uint8_t *entry, uint32_t po
         struct purge *p = ctx;
         if (p->left == 0)
                 return STORE_STOP;
-        if (entry_expiry(entry) > p->horizon)
+        if (entry_expiry(entry) > p->horizon || cache_entry_lingers(p->cache, entry, p->now))
                 return STORE_GO_ON;
         p->left--;
         return STORE_REMOVE;
@@ -354,6 +356,8 @@ int64_t sardine_purge_expired(sardine_cache *cache, uint64_t n)
         store_stats_get(cache->store, &stats);
         uint32_t now = cache_now(cache), window = cache->options.stale_window;
         struct purge p = {
+            .cache = cache,
+            .now = now,
             .horizon = now > window ? now - window : 0,
             .left = stats.entries > n ? stats.entries - n : 0,
         };

@@ -16,12 +16,12 @@
 
 enum {
         /* A page with more networks, or of more bytes, is a reason to make another page. */
-        PAGE_TARGET = 64,
+        PAGE_TARGET = 128,
         PAGE_TARGET_BYTES = 8192,
         /* What a page may grow to before that has helped: the page that is split is another one at first. */
-        PAGE_MOST = 192,
+        PAGE_MOST = 240,
         /* With all pages made, each has at least so much room: chance spreads networks unevenly. */
-        PAGE_LEAST = 96,
+        PAGE_LEAST = 192,
 };
 
 static uint16_t page_of(uint64_t hash, uint16_t pages)
@@ -63,8 +63,8 @@ struct put {
         uint16_t pages; /* of the network's prefix length; 0: none is known */
         struct page_item items[PAGE_NETWORKS_MAX];
         unsigned count;
-        size_t size; /* of the page last written */
-        _Alignas(ENTRY_ALIGN) uint8_t built[ENTRY_MAX];
+        size_t size;    /* of the page last written */
+        uint8_t *built; /* ENTRY_MAX bytes: the cache's */
 };
 
 static const uint8_t *find_page(struct put *put, uint16_t number, struct entry_key *key, uint64_t *hash)
@@ -78,9 +78,13 @@ static const uint8_t *find_page(struct put *put, uint16_t number, struct entry_k
 /* The page's networks that are still wanted, but for the one at `without`, behind those collected already. */
 static void collect(struct put *put, const struct page_view *page, int without)
 {
+        const uint8_t *answers[PAGE_ANSWERS_MAX];
+        page_answers(page, answers);
         for (unsigned i = 0; i < page->count && put->count < PAGE_NETWORKS_MAX; i++) {
                 struct page_item *item = &put->items[put->count];
-                page_item(page, i, item);
+                page_network(page, i, item->network);
+                item->life = page_life(page, i);
+                item->answer = answers[page->which[i]];
                 if ((int)i != without &&
                     (uint64_t)item->life.expiry + put->cache->options.stale_window > put->now)
                         put->count++;
@@ -308,7 +312,7 @@ static unsigned announce(struct put *put, uint16_t pages, uint32_t expiry)
                 again = aligned_alloc(_Alignof(struct again), sizeof *again);
                 reason = again ? encode_again(put, &base, &params, again) : SARDINE_REFUSED_NO_MEMORY;
                 entry = again ? again->entry : NULL;
-        } else if (!entry_encode_scopes(put->base, &params, put->built, sizeof put->built)) {
+        } else if (!entry_encode_scopes(put->base, &params, put->built, ENTRY_MAX)) {
                 reason = SARDINE_REFUSED_TOO_LARGE;
         }
         if (!reason && store_put_locked(store, hash, entry_key_match, put->base, entry, put->now) < 0)
@@ -366,6 +370,16 @@ static void split(struct put *put)
         free(copy);
 }
 
+/* The page's answer that is equal to this one, or else this one. */
+static const uint8_t *same_answer(const struct page_view *page, const uint8_t *answer)
+{
+        const uint8_t *there = page->answers;
+        for (unsigned i = 0; i < page->answer_count; i++, there += entry_size(there))
+                if (entry_same_answer(there, answer))
+                        return there;
+        return answer;
+}
+
 static int put_answer(struct put *put, const uint8_t *answer, networks_allow allow, const void *ctx)
 {
         struct store *store = put->cache->store;
@@ -382,6 +396,7 @@ static int put_answer(struct put *put, const uint8_t *answer, networks_allow all
         const uint8_t *old =
             find_page(put, page_of(network_hash(put->cache, put->network), put->pages), &key, &hash);
         int at = -1;
+        const uint8_t *same = answer;
         if (old) {
                 struct page_view page;
                 page_view_init(&page, old);
@@ -401,6 +416,7 @@ static int put_answer(struct put *put, const uint8_t *answer, networks_allow all
                         }
                 }
                 collect(put, &page, at);
+                same = same_answer(&page, answer);
         }
         unsigned most = page_most(put);
         if (most == 0)
@@ -408,7 +424,7 @@ static int put_answer(struct put *put, const uint8_t *answer, networks_allow all
         struct page_item *mine = &put->items[put->count < PAGE_NETWORKS_MAX ? put->count++ : put->count - 1];
         memcpy(mine->network, put->network->addr, sizeof mine->network);
         mine->life = entry_life(answer);
-        mine->answer = answer;
+        mine->answer = same;
         while (put->count > most)
                 drop_least(put);
         unsigned reason;
@@ -428,16 +444,15 @@ static int put_answer(struct put *put, const uint8_t *answer, networks_allow all
 int networks_put(sardine_cache *cache, const struct entry_key *key, const struct network *network,
                  const uint8_t *answer, uint32_t now, networks_allow allow, const void *ctx)
 {
-        struct put *put = aligned_alloc(_Alignof(struct put), sizeof *put);
-        if (!put)
+        if (!cache->scratch && !(cache->scratch = aligned_alloc(ENTRY_ALIGN, ENTRY_MAX)))
                 return -SARDINE_REFUSED_NO_MEMORY;
-        put->cache = cache;
-        put->base = key;
-        put->network = network;
-        put->now = now;
-        put->pages = 0;
-        put->count = 0;
-        int outcome = put_answer(put, answer, allow, ctx);
-        free(put);
-        return outcome;
+        struct put put;
+        put.cache = cache;
+        put.base = key;
+        put.network = network;
+        put.now = now;
+        put.pages = 0;
+        put.count = 0;
+        put.built = cache->scratch;
+        return put_answer(&put, answer, allow, ctx);
 }

@@ -49,9 +49,22 @@ void page_view_init(struct page_view *page, const uint8_t *entry)
 int page_find(const struct page_view *page, const uint8_t network[16])
 {
         const uint8_t *p = page->networks;
-        for (unsigned i = 0; i < page->count; i++, p += page->width)
-                if (memcmp(p, network, page->width) == 0)
+        const size_t width = page->width;
+        if (width > sizeof(uint64_t)) {
+                for (unsigned i = 0; i < page->count; i++, p += width)
+                        if (memcmp(p, network, width) == 0)
+                                return (int)i;
+                return -1;
+        }
+        /* Whatever is read beyond the last one is in an answer: there is one. */
+        uint64_t want = 0, mask = 0, have;
+        memcpy(&want, network, width);
+        memset(&mask, 0xff, width);
+        for (unsigned i = 0; i < page->count; i++, p += width) {
+                memcpy(&have, p, sizeof have);
+                if ((have & mask) == want)
                         return (int)i;
+        }
         return -1;
 }
 
@@ -87,10 +100,22 @@ const uint8_t *page_answer(const struct page_view *page, unsigned at)
         return answer;
 }
 
+void page_answers(const struct page_view *page, const uint8_t *answers[PAGE_ANSWERS_MAX])
+{
+        const uint8_t *answer = page->answers;
+        for (unsigned i = 0; i < page->answer_count; i++, answer += entry_size(answer))
+                answers[i] = answer;
+}
+
+void page_network(const struct page_view *page, unsigned at, uint8_t network[16])
+{
+        memset(network, 0, 16);
+        memcpy(network, page->networks + (size_t)page->width * at, page->width);
+}
+
 void page_item(const struct page_view *page, unsigned at, struct page_item *item)
 {
-        memset(item->network, 0, sizeof item->network);
-        memcpy(item->network, page->networks + (size_t)page->width * at, page->width);
+        page_network(page, at, item->network);
         item->life = page_life(page, at);
         item->answer = page_answer(page, at);
 }
@@ -99,15 +124,23 @@ void page_item(const struct page_view *page, unsigned at, struct page_item *item
 static unsigned number_answers(const struct page_item *items, unsigned count, uint8_t *which,
                                const uint8_t *first[PAGE_ANSWERS_MAX])
 {
+        enum {
+                PLACES_BITS = 9, /* twice as many as there can be answers */
+                PLACES = 1 << PLACES_BITS,
+        };
+        uint16_t places[PLACES] = {0}; /* number + 1 */
         unsigned answers = 0;
         for (unsigned i = 0; i < count; i++) {
-                unsigned n = 0;
-                while (n < answers && first[n] != items[i].answer &&
-                       !entry_same_answer(first[n], items[i].answer))
-                        n++;
-                if (n == answers)
-                        first[answers++] = items[i].answer;
-                which[i] = (uint8_t)n;
+                const uint8_t *answer = items[i].answer;
+                uint32_t at =
+                    ((uint32_t)((uintptr_t)answer / ENTRY_ALIGN) * 0x9e3779b1u) >> (32 - PLACES_BITS);
+                while (places[at] && first[places[at] - 1] != answer)
+                        at = (at + 1) % PLACES;
+                if (!places[at]) {
+                        first[answers++] = answer;
+                        places[at] = (uint16_t)answers;
+                }
+                which[i] = (uint8_t)(places[at] - 1);
         }
         return answers;
 }

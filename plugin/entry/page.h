@@ -34,7 +34,8 @@ struct page_view {
 struct page_item {
         uint8_t network[16]; /* masked */
         struct entry_life life;
-        const uint8_t *answer; /* an entry for the same question, without page */
+        const uint8_t
+            *answer; /* an entry for the same question, without page; equal ones at the same place */
 };
 
 bool entry_is_page(const uint8_t *entry);
@@ -45,13 +46,17 @@ int page_find(const struct page_view *page, const uint8_t network[16]);
 
 struct entry_life page_life(const struct page_view *page, unsigned at);
 const uint8_t *page_answer(const struct page_view *page, unsigned at);
+/* All answers of the page, by number. */
+void page_answers(const struct page_view *page, const uint8_t *answers[PAGE_ANSWERS_MAX]);
+void page_network(const struct page_view *page, unsigned at, uint8_t network[16]);
 void page_item(const struct page_view *page, unsigned at, struct page_item *item);
 
 /* Move a network's expiry, in place; by the store's writer. The page's own expiry is the latest of its
  * networks': the caller sees to that. */
 void page_set_life(const struct page_view *page, unsigned at, struct entry_life life);
 
-/* Write the page for `key` (with page). Equal answers are stored once. Returns its length, or 0: no room. */
+/* Write the page for `key` (with page). What is at the same place is stored once. Returns its length, or 0:
+ * no room. */
 size_t page_build(const struct entry_key *key, const struct page_item *items, unsigned count, uint8_t *out,
                   size_t room);
 

@@ -7,11 +7,13 @@
 #include "store/store_impl.h"
 
 enum {
-        BATCH = 16,         /* entries whose buckets are fetched at once */
-        LOOK_AT = 64,       /* entries that evict_some looks at before it takes whatever comes */
-        VICTIMS = 3,        /* segments that one put reclaims at most */
-        SPARES = 4,         /* segments that it passes over for each */
-        COMPACT_FROM = 8,   /* segments in use; with fewer there is nothing to win */
+        BATCH = 16,       /* entries whose buckets are fetched at once */
+        LOOK_AT = 64,     /* entries that evict_some looks at before it takes whatever comes */
+        VICTIMS = 3,      /* segments that one put reclaims at most */
+        SPARES = 4,       /* segments that it passes over for each */
+        COMPACT_FROM = 8, /* segments in use; with fewer there is nothing to win */
+        COMPACTIONS = 4,  /* segments compacted whenever one is filled, at most */
+        LARGE_ENTRY = 512,
         SURVEY_MOST = 8192, /* segments that are looked at to choose one: 2 GiB of the largest */
 };
 
@@ -129,7 +131,7 @@ static unsigned sweep(struct store *store, struct sweep *sweep, unsigned max, ui
                         continue;
                 uint32_t popularity = slot_popularity(slot_get(slot));
                 bool purged = doomed(store, c);
-                if (entry_expiry(c->entry) > now && !purged && sweep->copied < copy) {
+                if (store_fresh(store, c->entry, now) && !purged && sweep->copied < copy) {
                         int stays = sweep->clean && class != CLASS_NEW ? (int)popularity
                                                                        : judge(store, c->entry, popularity);
                         if (stays >= 0) {
@@ -348,15 +350,26 @@ static uint64_t available(const struct store *store)
         return log->n_warm + log->n_retired + (store_budget(store) >> log->segment_shift);
 }
 
+/* Moving an entry costs a little for its bytes and much for its slot: few large ones are moved for less. */
+static bool worth_compacting(const struct log *log, const struct most *useless)
+{
+        if (useless->segment == NO_SEGMENT)
+                return false;
+        const struct segment *segment = &log->segments[useless->segment];
+        bool large = (uint64_t)segment->entries * LARGE_ENTRY <= segment->live;
+        return useless->bytes > log->segment_size / (large ? 8 : 2);
+}
+
 int evict_make_room(struct store *store, unsigned class, uint32_t stride, uint32_t now)
 {
         struct log *log = &store->log;
         log_seal(log, class);
         log_poll(log);
-        if (log_segments_used(log) >= COMPACT_FROM) {
+        for (unsigned n = 0; n < COMPACTIONS && log_segments_used(log) >= COMPACT_FROM; n++) {
                 struct survey all = survey(store, now);
-                if (all.useless.bytes > log->segment_size / 2)
-                        compact(store, all.useless.segment, now);
+                if (!worth_compacting(log, &all.useless))
+                        break;
+                compact(store, all.useless.segment, now);
         }
         /* Each victim may keep less, so that together they give at least one segment. */
         uint32_t copy = log->segment_size / 4 * 3;

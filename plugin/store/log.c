@@ -156,6 +156,7 @@ bool log_open(struct log *log, unsigned class, uint64_t budget, uint32_t now)
         atomic_store_explicit(&segment->opened, segment->stamp, memory_order_relaxed);
         segment->used = segment->live = segment->max_expiry = 0;
         segment->base = now;
+        segment->entries = 0;
         memset(segment->due, 0, sizeof segment->due);
         log->open[class] = s;
         return true;
@@ -243,6 +244,7 @@ uint32_t log_append(struct log *log, unsigned class, const uint8_t *entry)
         if (segment->max_expiry < entry_expiry(entry))
                 segment->max_expiry = entry_expiry(entry);
         *due_of(segment, entry_expiry(entry)) += due_units(stride);
+        segment->entries++;
         uint32_t touched = (segment->used + PAGE - 1) & ~(uint32_t)(PAGE - 1);
         if (touched > segment->touched) {
                 log->touched += touched - segment->touched;
@@ -258,6 +260,7 @@ void log_kill(struct log *log, uint32_t location)
         const uint8_t *entry = log_at(log, location);
         uint32_t stride = log_stride(log, entry_size(entry));
         *due_of(segment, entry_expiry(entry)) -= due_units(stride);
+        segment->entries--;
         segment->live -= stride;
         log->live -= stride;
         if (segment->live == 0 && segment->state == SEGMENT_SEALED)

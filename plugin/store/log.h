@@ -56,6 +56,7 @@ struct segment {
         /* Live bytes, in units of 8, by expiry: in [0] what expires less than 8 seconds after `base`, in
          * each next one up to twice as late, in the last one all the rest. */
         uint16_t due[DUES];
+        uint16_t entries; /* that the index points at */
         uint8_t state;
         uint8_t class;
 };

@@ -58,10 +58,15 @@ enum {
 };
 typedef int (*store_judge_fn)(const void *ctx, const uint8_t *entry, uint32_t popularity);
 
+/* Is this expired entry still needed for something else than its answer? Then it stays as if it were fresh.
+ */
+typedef bool (*store_linger_fn)(const void *ctx, const uint8_t *entry, uint32_t now);
+
 struct store_options {
         store_hash hash;
-        store_rank_fn rank;   /* NULL: all ordinary, no credit */
-        store_judge_fn judge; /* NULL: as ever */
+        store_linger_fn linger; /* NULL: none */
+        store_rank_fn rank;     /* NULL: all ordinary, no credit */
+        store_judge_fn judge;   /* NULL: as ever */
         const void *ctx;
         uint64_t max_entries;  /* 0: no limit */
         uint64_t max_bytes;    /* everything included; > 0 */

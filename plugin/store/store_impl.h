@@ -70,11 +70,18 @@ static inline uint32_t store_window(const struct store *store, unsigned class)
         return class == CLASS_NEGATIVE && store->options.stale_positive ? 0 : store->options.stale_window;
 }
 
+/* Is it as good as fresh? */
+static inline bool store_fresh(const struct store *store, const uint8_t *entry, uint32_t now)
+{
+        return entry_expiry(entry) > now ||
+               (store->options.linger && store->options.linger(store->options.ctx, entry, now));
+}
+
 /* Is there any use for it, fresh or stale? */
 static inline bool store_wants(const struct store *store, unsigned class, const uint8_t *entry, uint32_t now)
 {
         uint32_t expiry = entry_expiry(entry), window = store_window(store, class);
-        return expiry > now || (window > 0 && now - expiry <= window);
+        return store_fresh(store, entry, now) || (window > 0 && now - expiry <= window);
 }
 
 /* The entry that this slot points at goes. */

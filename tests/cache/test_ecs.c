@@ -639,6 +639,45 @@ static void b64_prefix_lengths_of_a_name_are_bounded(void **state)
         assert_true(kit_stats(&kit).entries <= 129);
 }
 
+/* The answer for everybody expires and is cleaned away: those for networks live on. */
+static void b41_networks_outlive_the_general_answer(void **state)
+{
+        (void)state;
+        kit_close(&kit);
+        kit.options.max_bytes = 1 << 20;
+        kit_open(&kit);
+        for (uint8_t i = 0; i < 200; i++)
+                assert_int_equal(put_scoped(10, 0, i, 24, "192.0.2.7"), SARDINE_STORED);
+        struct option o = ecs(203, 0, 113, 24, 0), q = ecs(203, 0, 113, 24, 0);
+        assert_int_equal(
+            look(&kit, ASK("cdn.example", 1, .rd = true, .options = q.bytes, .options_len = q.len))->outcome,
+            SARDINE_MISS);
+        assert_int_equal(put(&kit,
+                             REPLY("cdn.example", 1, .records = "cdn.example 10 IN A 198.51.100.7",
+                                   .opt = o.bytes, .opt_len = o.len),
+                             NULL),
+                         SARDINE_REPLACED);
+        kit_wait(&kit, 20);
+        sardine_purge_expired(kit.cache, 0);
+        for (uint8_t i = 0; i < 200; i++)
+                expect_from(10, 0, i, "192.0.2.7", 24);
+        /* Nor does making room take the list away. */
+        for (unsigned i = 0; i < 30000; i++) {
+                char name[32], records[64];
+                snprintf(name, sizeof name, "n%u.example", i);
+                snprintf(records, sizeof records, "%s 300 IN A 192.0.2.1", name);
+                fill(&kit, ASK(name, 1), REPLY(name, 1, .records = records));
+                if (i % 16 == 0)
+                        expect_from(10, 0, (uint8_t)(i % 200), "192.0.2.7", 24);
+        }
+        assert_true(kit_stats(&kit).evicted > 10000);
+        assert_int_equal(ask_from(203, 0, 113)->outcome, SARDINE_MISS);
+        /* Nothing lingers for ever. */
+        kit_wait(&kit, 86400);
+        sardine_purge_expired(kit.cache, 0);
+        assert_int_equal(kit_stats(&kit).entries, 0);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -662,6 +701,7 @@ int main(void)
             T(b18_a_scope_of_zero_is_for_both_families),
             T(b64_prefix_lengths_of_a_name_are_bounded),
             T(b64_pages_of_large_answers),
+            T(b41_networks_outlive_the_general_answer),
             T(b63_ecs_that_contradicts_the_query_is_refused),
         };
         return cmocka_run_group_tests_name("cache/ecs", tests, NULL, NULL);

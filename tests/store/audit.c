@@ -28,6 +28,7 @@ static uint32_t list_length(const struct log *log, uint32_t from, uint8_t state,
 struct content {
         uint32_t live;
         uint16_t due[DUES];
+        uint16_t entries;
 };
 
 static void count_due(struct content *content, const struct segment *segment, uint32_t expiry,
@@ -36,6 +37,7 @@ static void count_due(struct content *content, const struct segment *segment, ui
         unsigned i = 0;
         while (i + 1 < DUES && expiry >= segment->base + (UINT32_C(8) << i))
                 i++;
+        content->entries++;
         content->due[i] += (uint16_t)((stride + 4) / 8);
 }
 
@@ -87,6 +89,7 @@ void audit(struct store *store)
                         continue;
                 }
                 assert_int_equal(segment->live, contents[s].live);
+                assert_int_equal(segment->entries, contents[s].entries);
                 assert_memory_equal(segment->due, contents[s].due, sizeof segment->due);
                 assert_true(segment->used <= log->segment_size && segment->used <= segment->touched);
                 assert_true(segment->state == SEGMENT_OPEN || segment->live > 0);

@@ -110,6 +110,7 @@ enum sardine_reason {
         SARDINE_BYPASS_TRAILING = 8,     /* bytes after the last record */
         SARDINE_BYPASS_EDNS_VERSION = 9, /* EDNS version other than 0 */
         SARDINE_BYPASS_TOO_LONG = 10,    /* tag and splitting options exceed what a key holds */
+        SARDINE_BYPASS_POLICY = 11,      /* the policy's key hook said so */
         SARDINE_REFUSED_MALFORMED = 20,  /* counts, names, rdata or OPT do not parse (RFC 1035, RFC 3597) */
         SARDINE_REFUSED_MISMATCH = 21,   /* not a response to the token's question (RFC 5452 s9.1) */
         SARDINE_REFUSED_TRUNCATED = 22,  /* TC=1 with records, or truncated_ttl is 0 (RFC 1035 s7.4) */
@@ -125,7 +126,8 @@ enum sardine_reason {
         SARDINE_REFUSED_ECS = 32,       /* ECS in the response contradicts the query (RFC 7871 s7.3) */
         SARDINE_REFUSED_COMPLEX = 33,   /* more compression work than any honest message needs */
         SARDINE_REFUSED_NO_MEMORY = 34, /* the system gave no memory */
-        SARDINE_REASON_COUNT = 35,
+        SARDINE_REFUSED_POLICY = 35,    /* the policy's never_store or store hook said so */
+        SARDINE_REASON_COUNT = 36,
 };
 
 enum sardine_transport {
@@ -212,6 +214,10 @@ struct sardine_token {
         uint8_t bytes[638];
 };
 
+/* What the host knows of a query under a name: text, or NULL. Valid until the lookup returns. For policies.
+ */
+typedef const char *(*sardine_host_tag_fn)(void *ctx, const char *name);
+
 /* A query, as it came from the client. */
 struct sardine_query {
         size_t sz;
@@ -224,6 +230,17 @@ struct sardine_query {
         uint32_t flags;        /* enum sardine_query_flag */
         uint32_t tag_len;      /* at most SARDINE_TAG_MAX */
         const void *tag;       /* opaque part of the key: tenant, view, policy */
+        uint32_t max_ttl;      /* the reply shows no longer TTL; what is stored stays as it is. 0: no limit */
+        uint32_t
+            failure; /* sardine_failed(): the RCODE that came; 0: nothing did. For the policy's stale hook */
+        /* The rest is for policies, and may be left zero: where the query came to, the host's pool for it,
+         * and what else the host knows. */
+        const uint8_t *local;
+        uint32_t local_len; /* 4, 16, or 0 */
+        uint32_t local_port;
+        const char *pool;
+        sardine_host_tag_fn host_tag;
+        void *host_ctx;
 };
 
 /* The reply to a lookup. The caller owns everything. */
@@ -240,6 +257,9 @@ struct sardine_answer {
         uint32_t stale_available;    /* out, on a miss: 1 when SARDINE_ALLOW_STALE would have hit */
         uint32_t dnssec_ok;          /* out: 1 when the answer was fetched with DO=1; after SARDINE_REFRESH
                                         only one fetched with DO=1 again can take its place */
+        /* out: by the policy, how much of the client's address the upstream may be told, as prefix lengths by
+         * family: 0: nothing; 255: the policy does not say */
+        uint32_t ecs_ipv4, ecs_ipv6;
 };
 
 /* What the host knows about a response. NULL for none of it. */
@@ -267,6 +287,8 @@ struct sardine_selector {
         const void *tag;
         uint32_t use_rcode; /* 1: only entries with this rcode */
         uint32_t rcode;
+        uint32_t group_len; /* above 0: only entries that a policy put into this group */
+        const void *group;
 };
 
 /* Why a lookup would come to what it comes to. Numbers are stable. */
@@ -313,7 +335,10 @@ struct sardine_entry_view {
         uint32_t ecs_family; /* 0: for every client; 1: IPv4; 2: IPv6 */
         uint32_t ecs_prefix;
         uint8_t ecs_addr[16];
-        const void *entry; /* for sardine_entry_message() */
+        const void *entry;       /* for sardine_entry_message() */
+        uint32_t eviction_class; /* by the policy, 0..7 */
+        uint32_t group_len;      /* by the policy's store hook */
+        const uint8_t *group;
 };
 
 /* Return 0 to go on, anything else to stop. Must not call the cache, but for sardine_entry_message(). */
@@ -375,6 +400,34 @@ struct sardine_snapshot_status {
         uint64_t save_age;                            /* seconds since the last good save */
 };
 
+/* A policy's hooks. */
+enum sardine_hook {
+        SARDINE_HOOK_KEY = 0,
+        SARDINE_HOOK_STORE = 1,
+        SARDINE_HOOK_EVICT = 2,
+        SARDINE_HOOK_STALE = 3,
+        SARDINE_HOOK_COUNT = 4,
+};
+
+enum sardine_policy_flag {
+        SARDINE_POLICY_ALL_LIBRARIES =
+            1, /* the file may use all of Lua's libraries: files, processes, debugging.
+                  The limits of hooks then bind only those who want to keep them */
+};
+
+/* What policies have done since the cache was created, by enum sardine_hook. */
+struct sardine_policy_stats {
+        size_t sz;
+        uint32_t loaded; /* 1: there is a policy */
+        uint32_t hooks;  /* a bit for each hook that it defines */
+        uint64_t loads;  /* that went well, the first one counted */
+        uint64_t load_failures;
+        uint64_t calls[4];
+        uint64_t errors[4];   /* the built-in decision was taken instead */
+        uint64_t timeouts[4]; /* the same, after too many instructions */
+        uint64_t skipped[4];  /* not called for the rest of a second, after 10 errors in it */
+};
+
 /* The library that is really loaded. Compare with SARDINE_ABI_VERSION. Never fails. */
 uint32_t sardine_abi_version(void);
 const char *sardine_version(void);
@@ -422,7 +475,8 @@ int sardine_insert(sardine_cache *cache, const struct sardine_token *token, cons
  * that may stand in (options.stale_window, RFC 8767 s5), the reply is written and SARDINE_STALE returned, and
  * for options.stale_backoff seconds lookups of this question give it at once. SARDINE_HIT if somebody else
  * has brought a fresh answer meanwhile. Else SARDINE_MISS. Errors as sardine_lookup(). Callers that wait for
- * this question are woken. */
+ * this question are woken. With a policy, let answer->token be the lookup's: else its key hook is asked once
+ * more. A token of no length is no token; it is not changed. */
 int sardine_failed(sardine_cache *cache, const struct sardine_query *query, struct sardine_answer *answer);
 
 /* Wait, after SARDINE_WAIT, until the caller that asks upstream has inserted or failed, `timeout_ms` at most.
@@ -502,6 +556,34 @@ int sardine_snapshot_stop(sardine_cache *cache);
 
 /* How it goes. Returns 0, -EINVAL or -E2BIG. */
 int sardine_snapshot_status_get(sardine_cache *cache, struct sardine_snapshot_status *status);
+
+/* Remove what a list names, in one pass. `text` has a name or a network on each line; '#' begins a comment. A
+ * name removes entries of that name and below it, and those with a CNAME or DNAME in the answer that leads
+ * there; a network ("203.0.113.0/24", or an address) those with an address of it in the answer. Returns how
+ * many were removed; -EINVAL: a line is neither, and nothing was done; -ENOMEM. */
+int64_t sardine_expunge_list(sardine_cache *cache, const char *text, size_t len);
+
+/* Load a policy file (lua/POLICY.md), in place of the one there may be, while lookups go on. The file is read
+ * and compiled first; when anything is wrong with it the old policy stays, the result is -EINVAL, and `why`
+ * (may be NULL) says what, with the line. `flags`: enum sardine_policy_flag. -ENOENT: the engine is not
+ * installed: it is the file sardine/policy-lua54.so beside this library, or what the environment variable
+ * SARDINE_POLICY_ENGINE names. -ENOMEM. `path` is kept for sardine_policy_reload(); NULL: no policy from now
+ * on. Returns when no call uses the old one any more; not to be called from inside a callback. */
+int sardine_policy_load(sardine_cache *cache, const char *path, uint32_t flags, char *why, size_t why_size);
+
+/* Load the same file again, with the same flags. -ENOENT without one. */
+int sardine_policy_reload(sardine_cache *cache, char *why, size_t why_size);
+
+/* 1: the file is another one than what was loaded (by its time, size, and inode), or than what failed to load
+ * last; 0: it is not, or there is no policy. Lists that the file names are not looked at. */
+int sardine_policy_changed(sardine_cache *cache);
+
+/* Write the counters. `stats->sz` must be set. Returns 0 or -EINVAL. */
+int sardine_policy_stats_get(sardine_cache *cache, struct sardine_policy_stats *stats);
+
+/* The options that are in effect, limits that were derived included. `options->sz` must be set.
+ * `split_options` is valid as long as the cache. Returns 0 or -EINVAL. */
+int sardine_options_get(sardine_cache *cache, struct sardine_options *options);
 
 /* Write the counters. `stats->sz` must be set. Returns 0 or -EINVAL. */
 int sardine_stats_get(sardine_cache *cache, struct sardine_stats *stats);

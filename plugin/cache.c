@@ -209,7 +209,20 @@ int sardine_create(const struct sardine_options *wanted, sardine_cache **out)
                 return err;
         }
         pending_init(&cache->pending);
+        policies_init(cache);
+        cache->options.max_bytes = store.max_bytes;
         *out = cache;
+        return 0;
+}
+
+int sardine_options_get(sardine_cache *cache, struct sardine_options *options)
+{
+        size_t sz = options ? options->sz : 0;
+        if (!cache || sz < sizeof *options)
+                return -EINVAL;
+        memset(options, 0, sz);
+        *options = cache->options;
+        options->sz = sz;
         return 0;
 }
 
@@ -219,6 +232,7 @@ void sardine_destroy(sardine_cache *cache)
                 return;
         snapshot_end(cache);
         pending_fini(&cache->pending);
+        policies_fini(cache);
         store_destroy(cache->store);
         free(cache->scratch);
         free(cache);

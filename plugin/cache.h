@@ -4,11 +4,13 @@
 #ifndef CACHE_H
 #define CACHE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 #include "abi.h"
 #include "counters.h"
@@ -16,6 +18,7 @@
 #include "entry/render.h"
 #include "marks.h"
 #include "pending.h"
+#include "policy/engine.h"
 #include "sardine.h"
 #include "snapshot/snapshot.h"
 #include "store/store.h"
@@ -26,6 +29,24 @@ enum {
         CACHE_SPLITS_MAX = 16,
 };
 
+/* What a file was like when it was looked at. inode 0: it was not there. */
+struct policy_file {
+        uint64_t inode, size;
+        struct timespec time;
+};
+
+/* What changes with the policy; under its lock. */
+struct policy_state {
+        pthread_mutex_t lock;
+        char *path; /* NULL: no policy */
+        uint32_t flags;
+        struct policy_file file;
+        uint64_t loads, load_failures;
+        struct policy_hook_stats past[POLICY_HOOKS]; /* of policies that are gone */
+};
+
+struct policy;
+
 struct sardine_cache {
         /* Set by sardine_create() and never changed. */
         struct sardine_options options;
@@ -33,6 +54,8 @@ struct sardine_cache {
         struct store *store;
         uint8_t secret[CACHE_SECRET];
         uint64_t clock_origin; /* milliseconds */
+
+        _Atomic(struct policy *) policy; /* NULL: none; see verdict.h */
 
         _Atomic uint64_t generation; /* of purges; written under the store's lock */
         /* Walks under way; under the store's lock. No page of networks is split meanwhile: what moves from a
@@ -45,6 +68,7 @@ struct sardine_cache {
         struct pending pending;  /* questions that are being asked, for those who wait */
         struct snapshots snapshots;
         struct counters counters;
+        struct policy_state policy_state;
 };
 
 /* The cache second. */
@@ -77,6 +101,10 @@ void cache_render_params(const struct sardine_cache *cache, const struct sardine
 
 /* The caller's query: 0, -EINVAL or -E2BIG. */
 int cache_query_check(const struct sardine_cache *cache, const struct sardine_query *query);
+
+/* policies.c: a cache without a policy; and what there is goes, when nobody uses the cache any more. */
+void policies_init(sardine_cache *cache);
+void policies_fini(sardine_cache *cache);
 
 /* The i-th struct of a caller's array, whose elements are as large as the first says. */
 static inline void *element(const void *array, size_t i)

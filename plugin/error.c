@@ -34,6 +34,7 @@ static const char *const reason_names[SARDINE_REASON_COUNT] = {
     [SARDINE_BYPASS_TRAILING] = "trailing",
     [SARDINE_BYPASS_EDNS_VERSION] = "edns_version",
     [SARDINE_BYPASS_TOO_LONG] = "key_too_long",
+    [SARDINE_BYPASS_POLICY] = "policy",
     [SARDINE_REFUSED_MALFORMED] = "response_malformed",
     [SARDINE_REFUSED_MISMATCH] = "mismatch",
     [SARDINE_REFUSED_TRUNCATED] = "truncated",
@@ -49,6 +50,7 @@ static const char *const reason_names[SARDINE_REASON_COUNT] = {
     [SARDINE_REFUSED_ECS] = "ecs",
     [SARDINE_REFUSED_COMPLEX] = "complex",
     [SARDINE_REFUSED_NO_MEMORY] = "no_memory",
+    [SARDINE_REFUSED_POLICY] = "policy",
 };
 
 const char *sardine_reason_name(unsigned reason)

@@ -14,6 +14,7 @@
 #include "lifetime.h"
 #include "networks.h"
 #include "token.h"
+#include "verdict.h"
 #include "wire/bytes.h"
 #include "wire/dns.h"
 #include "wire/name.h"
@@ -34,7 +35,8 @@ struct insert {
         bool scoped;
         enum lifetime_kind kind;
         uint32_t now;
-        uint8_t *entry; /* encoded: `small` or `large` */
+        struct answer_verdict verdict; /* params point into it */
+        uint8_t *entry;                /* encoded: `small` or `large` */
         uint8_t *large;
         _Alignas(4) uint8_t small[SMALL_ENTRY];
 };
@@ -56,6 +58,17 @@ static unsigned matches_question(const struct insert *in)
         return same ? 0 : SARDINE_REFUSED_MISMATCH;
 }
 
+/* Is it the network that was asked for, or what the policy lets be told of it? */
+static bool same_network(const struct wire_ecs *asked, const struct wire_ecs *got, uint8_t most)
+{
+        if (asked->family != got->family || got->source > asked->source ||
+            (got->source < asked->source && got->source < most))
+                return false;
+        struct wire_ecs masked = *asked;
+        wire_ecs_mask(masked.addr, got->source);
+        return memcmp(masked.addr, got->addr, sizeof got->addr) == 0;
+}
+
 /* For which network is it (RFC 7871 s7.3)? */
 static unsigned choose_network(struct insert *in)
 {
@@ -63,14 +76,17 @@ static unsigned choose_network(struct insert *in)
         in->scoped = false;
         if (got->family == ECS_NONE)
                 return 0;
-        if (asked->family != ECS_NONE && (asked->family != got->family || asked->source != got->source ||
-                                          memcmp(asked->addr, got->addr, sizeof got->addr) != 0))
+        uint8_t most = got->family == ECS_IPV4 ? in->token.limits.ipv4 : in->token.limits.ipv6;
+        if (asked->family != ECS_NONE && !same_network(asked, got, most))
                 return SARDINE_REFUSED_ECS;
         /* A scope longer than what was told: for a client that told no more than this it is right. For
          * another one of the same network only if nobody is ever told more: when the proxy, not the client,
-         * chose. */
-        in->network.exact = asked->family != ECS_NONE && got->scope > got->source;
+         * chose; or when the policy wants no longer prefixes, an operator's word that the difference does not
+         * matter. */
+        in->network.exact = asked->family != ECS_NONE && got->scope > got->source && got->source < most;
         uint8_t prefix = got->scope < got->source ? got->scope : got->source;
+        if (prefix > most)
+                prefix = most;
         if (prefix == 0)
                 return 0;
         in->scoped = true;
@@ -198,6 +214,46 @@ static int insert_locked(struct insert *in)
         return put(in, hash, present);
 }
 
+/* What a policy may not pass over. */
+static uint32_t within_options(const struct insert *in, uint32_t life)
+{
+        const struct sardine_options *o = &in->cache->options;
+        if (life > o->max_ttl)
+                life = o->max_ttl;
+        if (in->kind == LIFETIME_FAILURE && life > LIFETIME_FAILURE_CAP)
+                life = LIFETIME_FAILURE_CAP;
+        uint32_t left =
+            o->cap_by_signature ? lifetime_of_signatures(&in->response, (uint32_t)time(NULL)) : life;
+        return life < left ? life : left;
+}
+
+/* The policy's word on an answer that could be kept. */
+static unsigned ask_policy(struct insert *in)
+{
+        if (!policy_of(in->cache))
+                return 0;
+        store_enter(in->cache->store);
+        const struct policy *policy = policy_of(in->cache);
+        uint32_t life = in->params.life;
+        bool keep = !policy || verdict_answer(policy, &in->token, &in->response,
+                                              in->kind == LIFETIME_NEGATIVE, &life, &in->verdict);
+        store_leave(in->cache->store);
+        if (!policy)
+                return 0;
+        if (!keep)
+                return SARDINE_REFUSED_POLICY;
+        life = within_options(in, life);
+        /* To live longer than it came for, it has to show so. */
+        for (uint32_t i = 0; life > in->params.life && i < in->response.count; i++)
+                if (in->response.rrs[i].ttl < life)
+                        in->response.rrs[i].ttl = life;
+        in->params.life = life;
+        in->params.class = in->verdict.class;
+        in->params.group = (const uint8_t *)in->verdict.group;
+        in->params.group_len = in->verdict.group_len;
+        return 0;
+}
+
 static unsigned parse(struct insert *in, const uint8_t *packet, size_t len, struct wire_rr *small,
                       struct wire_rr **heap)
 {
@@ -227,6 +283,8 @@ static int insert(struct insert *in, const uint8_t *packet, size_t len, uint32_t
                 reason = assess(in, failure_ttl);
         if (!reason)
                 reason = choose_network(in);
+        if (!reason)
+                reason = ask_policy(in);
         if (!reason) {
                 in->now = cache_now(in->cache);
                 in->params.expiry = in->now + in->params.life;

@@ -17,7 +17,7 @@
 /* A selector, checked and folded once for the whole walk: a copy. */
 struct selection {
         struct sardine_selector selector;
-        uint8_t name[255], tag[SARDINE_TAG_MAX];
+        uint8_t name[255], tag[SARDINE_TAG_MAX], group[SARDINE_TAG_MAX];
 };
 
 static int selection_init(struct selection *s, const struct sardine_selector *selector)
@@ -30,10 +30,13 @@ static int selection_init(struct selection *s, const struct sardine_selector *se
                 return err;
         abi_take(&s->selector, selector, sizeof s->selector);
         selector = &s->selector;
-        if (selector->tag_len > SARDINE_TAG_MAX || (selector->tag_len && !selector->tag))
+        if (selector->tag_len > SARDINE_TAG_MAX || (selector->tag_len && !selector->tag) ||
+            selector->group_len > SARDINE_TAG_MAX || (selector->group_len && !selector->group))
                 return -EINVAL;
         if (selector->tag_len)
                 memcpy(s->tag, selector->tag, selector->tag_len);
+        if (selector->group_len)
+                memcpy(s->group, selector->group, selector->group_len);
         if (selector->name) {
                 const uint8_t *name = selector->name;
                 size_t len = selector->name_len;
@@ -64,7 +67,7 @@ static const uint8_t *view_tag(const struct entry_view *view, uint32_t *len)
         return view->extra ? view->extra + 1 : NULL;
 }
 
-/* All conditions but the rcode's: what the key decides. `name` is the entry's. */
+/* What the key decides. `name` is the entry's. */
 static bool key_selected(const struct selection *s, const struct entry_view *view, const uint8_t *name,
                          size_t name_len)
 {
@@ -80,9 +83,13 @@ static bool key_selected(const struct selection *s, const struct entry_view *vie
         return !sel->name || name_selected(s, name, name_len);
 }
 
-static bool rcode_selected(const struct selection *s, const struct entry_view *answer)
+static bool answer_selected(const struct selection *s, const struct entry_view *answer)
 {
-        return !s->selector.use_rcode || s->selector.rcode == answer->rcode;
+        const struct sardine_selector *sel = &s->selector;
+        if (sel->group_len &&
+            (sel->group_len != answer->group_len || memcmp(s->group, answer->group, sel->group_len) != 0))
+                return false;
+        return !sel->use_rcode || sel->rcode == answer->rcode;
 }
 
 /* No page of networks is split between these two. */
@@ -111,7 +118,7 @@ static enum store_visit show(struct walk *w, struct sardine_entry_view *shown, c
 {
         struct entry_view view;
         entry_view_init(&view, answer);
-        if (!rcode_selected(&w->selection, &view))
+        if (!answer_selected(&w->selection, &view))
                 return STORE_GO_ON;
         shown->rcode = view.rcode;
         shown->ttl = life.expiry > w->now ? life.expiry - w->now : 0;
@@ -120,6 +127,9 @@ static enum store_visit show(struct walk *w, struct sardine_entry_view *shown, c
         shown->bytes = view.size;
         shown->dnssec_ok = view.flags & ENTRY_DO ? 1 : 0;
         shown->entry = answer;
+        shown->eviction_class = view.class;
+        shown->group = view.group;
+        shown->group_len = view.group_len;
         w->calls++;
         return w->fn(w->ctx, shown) ? STORE_STOP : STORE_GO_ON;
 }
@@ -228,7 +238,7 @@ static bool page_selected(const struct selection *s, const uint8_t *entry)
         for (unsigned i = 0; i < page.count; i++) {
                 struct entry_view answer;
                 entry_view_init(&answer, page_answer(&page, i));
-                if (rcode_selected(s, &answer))
+                if (answer_selected(s, &answer))
                         return true;
         }
         return false;
@@ -239,9 +249,9 @@ static bool selected(const struct selection *s, const uint8_t *entry, const stru
 {
         if (!key_selected(s, view, name, name_len))
                 return false;
-        if (!s->selector.use_rcode)
+        if (!s->selector.use_rcode && s->selector.group_len == 0)
                 return true;
-        return view->page ? page_selected(s, entry) : !view->no_answer && rcode_selected(s, view);
+        return view->page ? page_selected(s, entry) : !view->no_answer && answer_selected(s, view);
 }
 
 /* Entries that any of these selects. */

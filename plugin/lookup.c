@@ -10,8 +10,11 @@
 #include "entry/view.h"
 #include "networks.h"
 #include "token.h"
+#include "verdict.h"
 #include "wire/bytes.h"
+#include "wire/cap.h"
 #include "wire/dns.h"
+#include "wire/name.h"
 
 enum {
         /* Somebody who was asked to refresh and did not come back is given up after so many seconds. */
@@ -45,10 +48,13 @@ struct lookup {
         uint64_t base_hash; /* of the question's key */
         uint32_t now;
         bool touch;
+        const struct policy *policy;  /* NULL: none */
+        struct query_verdict verdict; /* only with a policy */
 
         struct candidate fresh;
         /* What would have answered had it not expired, and may stand in (RFC 8767). */
         struct candidate expired;
+        uint32_t stale_ttl; /* by the policy; 0: as the options say */
 };
 
 static bool is_stream(const struct sardine_query *query)
@@ -102,7 +108,7 @@ static bool consider(struct lookup *l, const struct candidate *c)
 
 /* The network that the client is in: its ECS option if it sent one, else its address, which is what a proxy
  * in front of the upstream would have told it. false: none. A source prefix of 0 asks for no tailoring. */
-static bool client_network(const struct lookup *l, struct wire_ecs *network)
+static bool own_network(const struct lookup *l, struct wire_ecs *network)
 {
         if (l->wire.ecs.family != ECS_NONE) {
                 *network = l->wire.ecs;
@@ -115,6 +121,28 @@ static bool client_network(const struct lookup *l, struct wire_ecs *network)
                                      .source = (uint8_t)(q->client_len * 8)};
         memcpy(network->addr, q->client, q->client_len);
         return true;
+}
+
+static void limit_network(struct wire_ecs *network, struct policy_ecs limits)
+{
+        uint8_t most = network->family == ECS_IPV4 ? limits.ipv4 : limits.ipv6;
+        if (network->source <= most)
+                return;
+        network->source = most;
+        wire_ecs_mask(network->addr, most);
+}
+
+/* As the policy wants it. */
+static bool client_network(const struct lookup *l, struct wire_ecs *network)
+{
+        if (!l->policy)
+                return own_network(l, network);
+        if (l->verdict.network_set)
+                *network = l->verdict.network;
+        else if (!own_network(l, network))
+                return false;
+        limit_network(network, l->verdict.limits);
+        return network->source > 0;
 }
 
 /* Longest covering prefix first (RFC 7871 s7.3.1). */
@@ -198,7 +226,13 @@ static void make_token(const struct lookup *l, struct sardine_token *out)
             .generation = atomic_load_explicit(&l->cache->generation, memory_order_acquire),
             .dnssec_ok = l->wire.dnssec_ok,
             .ecs = l->wire.ecs,
+            .limits = {POLICY_NO_LIMIT, POLICY_NO_LIMIT},
         };
+        if (l->policy) {
+                token.limits = l->verdict.limits;
+                if (l->verdict.network_set)
+                        token.ecs = l->verdict.network;
+        }
         token.key.len = l->key.len;
         memcpy(token.key.bytes, l->key.bytes, l->key.len);
         token_write(out, &token);
@@ -235,6 +269,13 @@ void cache_render_params(const struct sardine_cache *cache, const struct sardine
         };
 }
 
+/* The longest TTL that this client is to see. */
+static uint32_t ttl_cap(const struct lookup *l)
+{
+        uint32_t host = l->query->max_ttl, policy = l->policy ? l->verdict.max_ttl : 0;
+        return host && (!policy || host < policy) ? host : policy;
+}
+
 static int render(struct lookup *l, struct sardine_answer *a, const struct candidate *c)
 {
         struct wire_ecs echo;
@@ -251,9 +292,14 @@ static int render(struct lookup *l, struct sardine_answer *a, const struct candi
                 struct entry_view view;
                 entry_view_init(&view, c->entry);
                 params.add_ede = view.rcode == DNS_NXDOMAIN ? EDE_STALE_NXDOMAIN : EDE_STALE;
+                if (l->stale_ttl)
+                        params.stale_ttl = l->stale_ttl;
         }
         struct render_result result;
         bool fits = entry_render(c->entry, &params, a->buf, a->cap, &result);
+        uint32_t cap = ttl_cap(l);
+        if (cap && fits)
+                wire_cap_ttls(a->buf, result.len, cap);
         a->len = result.len;
         a->rcode = result.rcode;
         a->ttl = stale ? 0 : c->life.expiry - l->now;
@@ -291,6 +337,13 @@ static int miss(struct lookup *l, struct sardine_answer *a)
         return pending_begin(&l->cache->pending, &id) ? SARDINE_MISS : SARDINE_WAIT;
 }
 
+/* May the expired candidate answer, as far as the policy is concerned? */
+static bool policy_lets(struct lookup *l, const char *why)
+{
+        return !l->policy ||
+               verdict_stale(l->policy, l->expired.entry, &l->expired.life, l->now, why, &l->stale_ttl);
+}
+
 static int answer(struct lookup *l, struct sardine_answer *a)
 {
         uint32_t flags = l->query->flags;
@@ -304,12 +357,14 @@ static int answer(struct lookup *l, struct sardine_answer *a)
                 return SARDINE_REFRESH;
         }
         if (l->expired.entry) {
-                if (flags & SARDINE_ALLOW_STALE ||
-                    marks_has(&l->cache->failing, l->expired.mark, l->now, l->cache->options.stale_backoff)) {
+                bool failing =
+                    marks_has(&l->cache->failing, l->expired.mark, l->now, l->cache->options.stale_backoff);
+                bool may = policy_lets(l, failing ? "failing" : "allowed");
+                if (may && (failing || flags & SARDINE_ALLOW_STALE)) {
                         int err = render(l, a, &l->expired);
                         return err ? err : SARDINE_STALE;
                 }
-                a->stale_available = 1;
+                a->stale_available = may;
         }
         return miss(l, a);
 }
@@ -330,7 +385,8 @@ static enum counter counter_of(const struct lookup *l, int outcome)
         }
 }
 
-/* Parse the query and make the key: 0, or the reason why not. */
+/* In the reader's section, for the policy's sake: parse the query and make the key. 0, or the reason why not.
+ */
 static unsigned prepare(struct lookup *l)
 {
         if (l->query->flags & SARDINE_SKIP)
@@ -338,6 +394,9 @@ static unsigned prepare(struct lookup *l)
         unsigned reason = wire_query_parse(l->query->packet, l->query->len, &l->wire);
         if (!reason)
                 reason = cache_key(l->cache, &l->wire, l->query->tag, l->query->tag_len, &l->key);
+        l->policy = policy_of(l->cache);
+        if (!reason && l->policy)
+                reason = verdict_query(l->policy, l->query, &l->wire, &l->key, &l->verdict);
         return reason;
 }
 
@@ -350,11 +409,12 @@ int cache_query_check(const struct sardine_cache *cache, const struct sardine_qu
                 return err;
         bool fine = q->packet && (q->tag || !q->tag_len) && !(q->flags & ~(uint32_t)QUERY_FLAGS) &&
                     q->transport <= SARDINE_DOQ &&
-                    (q->client_len == 0 || ((q->client_len == 4 || q->client_len == 16) && q->client));
+                    (q->client_len == 0 || ((q->client_len == 4 || q->client_len == 16) && q->client)) &&
+                    (q->local_len == 0 || ((q->local_len == 4 || q->local_len == 16) && q->local));
         return fine ? 0 : -EINVAL;
 }
 
-/* Check the arguments, clear the outputs, make the key. 0; an error; or SARDINE_BYPASS with a->reason. */
+/* Check the arguments, clear the outputs. 0 or an error. */
 static int begin(struct lookup *l, sardine_cache *cache, const struct sardine_query *query,
                  struct sardine_answer *a)
 {
@@ -369,14 +429,26 @@ static int begin(struct lookup *l, sardine_cache *cache, const struct sardine_qu
         l->query = query;
         l->touch = !(query->flags & SARDINE_PEEK);
         l->fresh.entry = l->expired.entry = NULL;
+        l->stale_ttl = 0;
         a->len = a->reason = a->rcode = a->ttl = a->age = a->stale_available = a->dnssec_ok = 0;
+        a->ecs_ipv4 = a->ecs_ipv6 = POLICY_NO_LIMIT;
+        return 0;
+}
+
+/* In the reader's section: make the key. 0, or SARDINE_BYPASS with a->reason. */
+static int start(struct lookup *l, struct sardine_answer *a)
+{
         if (a->token)
                 a->token->len = 0;
         a->reason = prepare(l);
         if (a->reason)
                 return SARDINE_BYPASS;
-        l->base_hash = cache_hash(cache, &l->key);
-        l->now = cache_now(cache);
+        if (l->policy) {
+                a->ecs_ipv4 = l->verdict.limits.ipv4;
+                a->ecs_ipv6 = l->verdict.limits.ipv6;
+        }
+        l->base_hash = cache_hash(l->cache, &l->key);
+        l->now = cache_now(l->cache);
         return 0;
 }
 
@@ -397,11 +469,11 @@ int sardine_lookup(sardine_cache *cache, const struct sardine_query *query, stru
         int outcome = begin(&l, cache, query, a);
         if (outcome < 0)
                 return outcome;
-        if (outcome == 0) {
-                store_enter(cache->store);
+        store_enter(cache->store);
+        outcome = start(&l, a);
+        if (outcome == 0)
                 outcome = answer(&l, a);
-                store_leave(cache->store);
-        }
+        store_leave(cache->store);
         count(&l, outcome, a->reason);
         return outcome;
 }
@@ -437,6 +509,8 @@ static void lookup_group(sardine_cache *cache, const struct batch *b, size_t fir
                 outcomes[i] = batch_has(b, first + i)
                                   ? begin(&l[i], cache, batch_query(b, first + i), batch_answer(b, first + i))
                                   : -EINVAL;
+                if (outcomes[i] == 0)
+                        outcomes[i] = start(&l[i], batch_answer(b, first + i));
                 if (outcomes[i] == 0)
                         store_prefetch_bucket(cache->store, l[i].base_hash);
         }
@@ -476,6 +550,57 @@ int sardine_lookup_batch(sardine_cache *cache, size_t n, const struct sardine_qu
         return 0;
 }
 
+/* What came instead of an answer, for the policy. */
+static const char *failure_name(uint32_t rcode)
+{
+        switch (rcode) {
+        case DNS_NOERROR:
+                return "timeout";
+        case DNS_SERVFAIL:
+                return "servfail";
+        case DNS_REFUSED:
+                return "refused";
+        default:
+                return "failure";
+        }
+}
+
+static bool asks_for(const struct wire_query *wire, const struct entry_key *key)
+{
+        size_t len;
+        const uint8_t *name = entry_key_name(key, &len);
+        return len == wire->qname_len && wire_name_equal(name, wire->qname, len) &&
+               get_be16(key->bytes + KEY_AT_TYPE) == wire->qtype &&
+               key->bytes[KEY_AT_FLAGS] == ((wire->rd ? ENTRY_RD : 0) | (wire->cd ? ENTRY_CD : 0));
+}
+
+/* As start(), for a question that was asked upstream: with the key of its token if there is one, for what the
+ * policy saw then may not be there to be seen any more. */
+static int start_again(struct lookup *l, struct sardine_answer *a, const struct sardine_token *token)
+{
+        struct token read;
+        bool known = token->len > 0;
+        if (known && !token_read(token, &read))
+                return SARDINE_ERR_TOKEN;
+        l->policy = policy_of(l->cache);
+        if (!known)
+                return start(l, a);
+        a->reason = wire_query_parse(l->query->packet, l->query->len, &l->wire);
+        if (a->reason)
+                return SARDINE_BYPASS;
+        if (!asks_for(&l->wire, &read.key))
+                return SARDINE_ERR_TOKEN;
+        l->key = read.key;
+        l->verdict = (struct query_verdict){.limits = read.limits};
+        if (read.ecs.family != ECS_NONE) {
+                l->verdict.network_set = true;
+                l->verdict.network = read.ecs;
+        }
+        l->base_hash = cache_hash(l->cache, &l->key);
+        l->now = cache_now(l->cache);
+        return 0;
+}
+
 int sardine_failed(sardine_cache *cache, const struct sardine_query *query, struct sardine_answer *a)
 {
         if (abi_short(query, a))
@@ -485,11 +610,19 @@ int sardine_failed(sardine_cache *cache, const struct sardine_query *query, stru
         if (outcome != 0)
                 return outcome;
         l.touch = false;
+        struct sardine_token token = {.len = 0};
+        if (a->token)
+                token = *a->token;
         store_enter(cache->store);
+        outcome = start_again(&l, a, &token);
+        if (outcome != 0) {
+                store_leave(cache->store);
+                return outcome;
+        }
         find(&l);
         outcome = SARDINE_MISS;
         const struct candidate *c = l.fresh.entry ? &l.fresh : &l.expired;
-        if (c->entry) {
+        if (c->entry && (c == &l.fresh || policy_lets(&l, failure_name(query->failure)))) {
                 bool stale = c == &l.expired;
                 int err = render(&l, a, c);
                 outcome = err ? err : stale ? SARDINE_STALE : SARDINE_HIT;
@@ -498,8 +631,8 @@ int sardine_failed(sardine_cache *cache, const struct sardine_query *query, stru
                 counters_add(&cache->counters, COUNT_RESCUED);
         }
         store_leave(cache->store);
-        struct sardine_token token;
-        make_token(&l, &token);
+        if (token.len == 0)
+                make_token(&l, &token);
         cache_wake(cache, &token, &l.key);
         return outcome;
 }
@@ -538,7 +671,9 @@ int sardine_token_init(sardine_cache *cache, const struct sardine_query *query, 
                 return err ? err : -EINVAL;
         struct lookup l = {.cache = cache, .query = query};
         token->len = 0;
+        store_enter(cache->store);
         unsigned reason = prepare(&l);
+        store_leave(cache->store);
         if (reason)
                 return (int)reason;
         make_token(&l, token);

@@ -309,6 +309,9 @@ static unsigned announce(struct put *put, uint16_t pages, uint32_t expiry)
                 params.dnssec_ok = base.flags & ENTRY_DO;
                 params.ageless = base.ext & EXT_AGELESS;
                 params.truncated = base.ext & EXT_TRUNCATED;
+                params.class = base.class;
+                params.group = base.group;
+                params.group_len = base.group_len;
                 again = aligned_alloc(_Alignof(struct again), sizeof *again);
                 reason = again ? encode_again(put, &base, &params, again) : SARDINE_REFUSED_NO_MEMORY;
                 entry = again ? again->entry : NULL;

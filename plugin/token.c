@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Bytes: version (1), flags (1: 01 DO), generation (8), ECS family (1), source prefix (1), address (0 or 16),
- * key. */
+ * Bytes: version (1), flags (1: 01 DO), generation (8), longest prefixes by the policy (2: IPv4, IPv6), ECS
+ * family (1), source prefix (1), address (0 or 16), key. */
 #include "token.h"
 
 #include <string.h>
 
 enum {
-        TOKEN_VERSION = 1,
+        TOKEN_VERSION = 2,
         TOKEN_DO = 0x01,
         TOKEN_AT_GENERATION = 2,
-        TOKEN_FIXED = 12,
+        TOKEN_FIXED = 14,
 };
 
 _Static_assert(sizeof(((struct sardine_token *)0)->bytes) >= TOKEN_FIXED + 16 + KEY_MAX,
@@ -23,6 +23,8 @@ void token_write(struct sardine_token *out, const struct token *token)
         *p++ = token->dnssec_ok ? TOKEN_DO : 0;
         memcpy(p, &token->generation, 8);
         p += 8;
+        *p++ = token->limits.ipv4;
+        *p++ = token->limits.ipv6;
         *p++ = token->ecs.family;
         *p++ = token->ecs.source;
         if (token->ecs.family != ECS_NONE) {
@@ -41,7 +43,8 @@ bool token_read(const struct sardine_token *in, struct token *token)
                 return false;
         token->dnssec_ok = p[1] & TOKEN_DO;
         memcpy(&token->generation, p + 2, 8);
-        token->ecs = (struct wire_ecs){.family = p[10], .source = p[11]};
+        token->limits = (struct policy_ecs){p[10], p[11]};
+        token->ecs = (struct wire_ecs){.family = p[12], .source = p[13]};
         p += TOKEN_FIXED;
         left -= TOKEN_FIXED;
         if (token->ecs.family != ECS_NONE) {

@@ -9,14 +9,16 @@
 #include <stdint.h>
 
 #include "entry/key.h"
+#include "policy/rules.h"
 #include "sardine.h"
 #include "wire/ecs.h"
 
 struct token {
         uint64_t generation; /* of purges, when the question was asked */
         bool dnssec_ok;
-        struct wire_ecs ecs;  /* the client's; family 0: none */
-        struct entry_key key; /* without network */
+        struct wire_ecs ecs;      /* the client's; family 0: none */
+        struct policy_ecs limits; /* the policy's */
+        struct entry_key key;     /* without network */
 };
 
 void token_write(struct sardine_token *out, const struct token *token);

@@ -210,6 +210,7 @@ static uint8_t ext_of(const struct encoder *encoder)
                 ext |= response->ede_count != 0 ? EXT_EDE : 0;
                 ext |= encoder->params->truncated ? EXT_TRUNCATED : 0;
                 ext |= encoder->params->ageless ? EXT_AGELESS : 0;
+                ext |= encoder->params->class || encoder->params->group_len ? EXT_POLICY : 0;
         }
         return (uint8_t)ext;
 }
@@ -240,6 +241,16 @@ static void put_ede(struct encoder *encoder)
                 writer_put_varint(writer, ede->text_len);
                 if (ede->text_len > 0)
                         writer_put(writer, ede->text, ede->text_len);
+        }
+}
+
+static void put_policy(struct encoder *encoder)
+{
+        const struct encode_params *params = encoder->params;
+        writer_put8(&encoder->writer, (uint8_t)(params->class | (params->group_len ? POLICY_BYTE_GROUP : 0)));
+        if (params->group_len) {
+                writer_put8(&encoder->writer, params->group_len);
+                writer_put(&encoder->writer, params->group, params->group_len);
         }
 }
 
@@ -286,6 +297,8 @@ static size_t write_entry(struct encoder *encoder, bool wide, uint8_t *out, size
         }
         if (ext & EXT_EDE)
                 put_ede(encoder);
+        if (ext & EXT_POLICY)
+                put_policy(encoder);
         if (encoder->response != NULL)
                 put_body(encoder);
         if (encoder->tail != NULL)

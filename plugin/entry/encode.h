@@ -25,6 +25,10 @@ struct encode_params {
         /* Scopes list to keep with an answer for everybody; NULL: none. */
         const struct entry_scope *scopes;
         uint8_t scopes_count;
+        /* What the policy gave the answer: eviction class, and a group; NULL: none. */
+        uint8_t class;
+        uint8_t group_len;
+        const uint8_t *group;
 };
 
 /* Write the entry for `key` into out[0..room), 4-aligned. TTLs of records must already be what should be

@@ -48,6 +48,13 @@ enum entry_ext {
         EXT_EDE = 0x10,
         EXT_TRUNCATED = 0x20,
         EXT_AGELESS = 0x40,
+        EXT_POLICY = 0x80,
+};
+
+/* The policy byte. */
+enum {
+        POLICY_BYTE_CLASS = 0x07,
+        POLICY_BYTE_GROUP = 0x08, /* the group's length and the group follow */
 };
 
 /* The list of scopes. Top bit of the count: no answer for everybody, nothing after the list. */

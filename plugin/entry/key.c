@@ -28,6 +28,30 @@ void entry_key_init(struct entry_key *key, const uint8_t *name, size_t name_len,
         key->len = (uint16_t)(KEY_AT_NAME + name_len + extra_len);
 }
 
+bool entry_key_add_tag(struct entry_key *key, const char *tag, size_t len)
+{
+        enum {
+                MARK = 4,
+        };
+        uint8_t *extra = key->bytes + KEY_AT_NAME + key->bytes[KEY_AT_NAME_LEN];
+        size_t extra_len = key->bytes[KEY_AT_EXTRA_LEN], host = extra_len ? extra[0] : 0;
+        size_t first = extra_len ? 0 : 1; /* the tag's length is new, too */
+        if (host + len > SARDINE_TAG_MAX || extra_len + first + len + MARK > 255)
+                return false;
+        if (extra_len)
+                memmove(extra + 1 + host + len, extra + 1 + host, extra_len - 1 - host);
+        memcpy(extra + 1 + host, tag, len);
+        extra[0] = (uint8_t)(host + len);
+        extra_len += first + len;
+        put_be16(extra + extra_len, 0); /* no EDNS option has this code */
+        extra[extra_len + 2] = 1;
+        extra[extra_len + 3] = (uint8_t)host;
+        extra_len += MARK;
+        key->bytes[KEY_AT_EXTRA_LEN] = (uint8_t)extra_len;
+        key->len = (uint16_t)(KEY_AT_NAME + key->bytes[KEY_AT_NAME_LEN] + extra_len);
+        return true;
+}
+
 /* Where the page's number stands: after the name and extra. */
 static size_t page_at(const struct entry_key *key)
 {

@@ -25,7 +25,8 @@ enum {
 /* The bytes are the key: fixed part, folded name, extra, page number. Two keys are equal when their bytes
  * are; the lengths up front make that unambiguous.
  * extra is empty, or: tag length (1), tag, then for each splitting option in the order of the cache's list:
- * code (2), length (1), data. */
+ * code (2), length (1), data; then, if something has been added to the host's tag: 0 (2), 1 (1), the length
+ * of the host's part (1). */
 struct entry_key {
         uint16_t len;
         uint8_t bytes[KEY_MAX];
@@ -40,6 +41,10 @@ static inline const uint8_t *entry_key_name(const struct entry_key *key, size_t 
 /* `name` is a valid uncompressed name in any case, `extra` at most 255 bytes. No ECS. */
 void entry_key_init(struct entry_key *key, const uint8_t *name, size_t name_len, uint16_t qtype, bool rd,
                     bool cd, const uint8_t *extra, size_t extra_len);
+
+/* Add to the tag. Such a key is never the same as one with another tag from the host, whatever the two
+ * together spell. false: tag or key would be too long; the key is as it was. */
+bool entry_key_add_tag(struct entry_key *key, const char *tag, size_t len);
 
 /* Network codes, see LAYOUT.md. */
 static inline uint8_t network_code(uint8_t family, uint8_t prefix)

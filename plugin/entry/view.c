@@ -51,6 +51,15 @@ static const uint8_t *view_ext_answer(struct entry_view *view, const uint8_t *p)
                         p += text;
                 }
         }
+        if (view->ext & EXT_POLICY) {
+                uint8_t policy = *p++;
+                view->class = policy & POLICY_BYTE_CLASS;
+                if (policy & POLICY_BYTE_GROUP) {
+                        view->group_len = *p++;
+                        view->group = p;
+                        p += view->group_len;
+                }
+        }
         return p;
 }
 

@@ -15,6 +15,7 @@ struct entry_view {
         const uint8_t *scopes; /* SCOPE_ITEM bytes each; NULL: none */
         const uint8_t *page;   /* what follows the name in a page, 4-aligned; NULL: not a page */
         const uint8_t *ede;    /* after the count; NULL: none */
+        const uint8_t *group;  /* the policy's; NULL: none */
         const uint8_t *body;   /* NULL when there is no answer for everybody */
         uint32_t size;
         uint16_t qtype;
@@ -26,6 +27,8 @@ struct entry_view {
         uint8_t extra_len;
         uint8_t scopes_count;
         uint8_t ede_count;
+        uint8_t class; /* for eviction, by the policy */
+        uint8_t group_len;
         bool no_answer;
 };
 

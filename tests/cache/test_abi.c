@@ -29,7 +29,7 @@ static int teardown(void **state)
 
 /* A struct of `size` bytes, of which the caller has the first ones of `full` only: on the heap, so that
  * memcheck and ASan see a byte too far. */
-static void *cut(const void *full, size_t size)
+__attribute__((noinline)) static void *cut(const void *full, size_t size)
 {
         void *p = malloc(size);
         memcpy(p, full, size);

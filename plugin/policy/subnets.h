@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ * A set of networks with a number each: which is the smallest one that an address is in? Built once into rows
+ * of ranges that do not overlap, one row for each family; a search halves the row until the range is found.
+ */
+#ifndef POLICY_SUBNETS_H
+#define POLICY_SUBNETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef unsigned __int128 subnet_address;
+
+struct subnet {
+        uint8_t addr[16]; /* network order; bits beyond the prefix are zero */
+        uint8_t family;   /* ECS_IPV4, ECS_IPV6 */
+        uint8_t prefix;
+};
+
+struct subnet_item {
+        subnet_address first, last;
+        uint32_t value;
+        uint8_t family;
+};
+
+struct subnets {
+        /* While it is built: as they came. */
+        struct subnet_item *items;
+        size_t count, room;
+        /* Then, by family - 1. Range i begins at first[i] and goes on to the next one's. */
+        struct {
+                subnet_address *first;
+                uint32_t *value;
+                size_t count;
+        } row[2];
+};
+
+/* "192.0.2.0/24", "2001:db8::/32", or an address. false: none of these, or bits are set beyond the prefix. */
+bool subnet_from_text(const char *text, struct subnet *net);
+
+/* Is the address (4 or 16 bytes) in it? */
+bool subnet_has(const struct subnet *net, const uint8_t *addr, size_t len);
+
+void subnets_fini(struct subnets *set);
+
+/* `value` is above 0. false: no memory. */
+bool subnets_add(struct subnets *set, const struct subnet *net, uint32_t value);
+
+/* All are added. What a network inside another one stands for is join(ctx, outer's, inner's value); of two
+ * equal ones either may be the outer one. false: no memory. */
+typedef uint32_t (*subnets_join)(void *ctx, uint32_t outer, uint32_t inner);
+bool subnets_finish(struct subnets *set, subnets_join join, void *ctx);
+
+/* The value for an address of 4 or 16 bytes; 0: in no network. */
+uint32_t subnets_find(const struct subnets *set, const uint8_t *addr, size_t len);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ * What the cache's policy says of a query, of an answer, of an entry: tables first, then the hook if there is
+ * one. A policy that was read from the cache is used inside the same reader section of the store only: it is
+ * freed when nobody can be in such a section any more. */
+#ifndef VERDICT_H
+#define VERDICT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cache.h"
+#include "entry/view.h"
+#include "policy/policy.h"
+#include "token.h"
+#include "wire/query.h"
+#include "wire/response.h"
+
+static inline const struct policy *policy_of(const struct sardine_cache *cache)
+{
+        return atomic_load_explicit(&cache->policy, memory_order_acquire);
+}
+
+/* Of a query, beyond what goes into its key. */
+struct query_verdict {
+        struct policy_ecs limits;
+        bool network_set;
+        struct wire_ecs network; /* when set: the one that the client is taken to be in */
+        uint32_t max_ttl;        /* 0: no limit */
+};
+
+/* Adds the policy's tag to the key. 0, SARDINE_BYPASS_POLICY or SARDINE_BYPASS_TOO_LONG. */
+unsigned verdict_query(const struct policy *policy, const struct sardine_query *query,
+                       const struct wire_query *wire, struct entry_key *key, struct query_verdict *verdict);
+
+/* Of an answer that is to be stored. `life` is what it would live, and then what it shall. */
+struct answer_verdict {
+        uint8_t class;
+        uint8_t group_len;
+        char group[POLICY_TAG_MAX];
+};
+
+/* false: it is not stored. */
+bool verdict_answer(const struct policy *policy, const struct token *token,
+                    const struct wire_response *response, bool negative, uint32_t *life,
+                    struct answer_verdict *verdict);
+
+/* May this expired entry answer? `allowed` is what the cache's options say. *ttl: to be shown, or 0. */
+bool verdict_stale(const struct policy *policy, const uint8_t *entry, const struct entry_life *life,
+                   uint32_t now, const char *why, uint32_t *ttl);
+
+/* How an entry stands in eviction: a weight, POLICY_WEIGHT_KEEP, or POLICY_NO_ANSWER. */
+int verdict_evict(const struct policy *policy, const uint8_t *entry, uint32_t popularity, uint32_t now);
+
+#endif

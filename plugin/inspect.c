@@ -282,6 +282,23 @@ static void bar_inflight(struct sardine_cache *cache)
         store_unlock(cache->store);
 }
 
+uint64_t cache_purge(sardine_cache *cache, struct store_purge *purge)
+{
+        store_lock(cache->store);
+        walks_begin_locked(cache);
+        atomic_fetch_add_explicit(&cache->generation, 1, memory_order_release);
+        store_purge_begin_locked(cache->store, purge);
+        store_unlock(cache->store);
+        uint64_t removed = store_purge(cache->store, purge);
+        walks_end(cache);
+        return removed;
+}
+
+static void expunge_release(struct store_purge *purge)
+{
+        free(purge);
+}
+
 int64_t sardine_expunge_many(sardine_cache *cache, size_t n, const struct sardine_selector *selectors)
 {
         if (!cache || (n && (!selectors || !abi_is_stride(selectors->sz, ABI_SELECTOR_LEAST))))
@@ -294,6 +311,7 @@ int64_t sardine_expunge_many(sardine_cache *cache, size_t n, const struct sardin
         if (!e)
                 return -ENOMEM;
         e->purge.dooms = expunge_dooms;
+        e->purge.release = expunge_release;
         e->n = n;
         int err = 0;
         for (size_t i = 0; i < n && !err; i++) {
@@ -306,14 +324,7 @@ int64_t sardine_expunge_many(sardine_cache *cache, size_t n, const struct sardin
         }
         for (size_t i = 0; i < n; i++)
                 snapshot_purged(cache, element(selectors, i));
-        store_lock(cache->store);
-        walks_begin_locked(cache);
-        /* What was asked upstream before this moment is not let in any more (B70). */
-        atomic_fetch_add_explicit(&cache->generation, 1, memory_order_release);
-        store_purge_begin_locked(cache->store, &e->purge);
-        store_unlock(cache->store);
-        uint64_t removed = store_purge(cache->store, &e->purge);
-        walks_end(cache);
+        uint64_t removed = cache_purge(cache, &e->purge);
         return (int64_t)removed;
 }
 

@@ -138,8 +138,6 @@ NOTES = {
     'B17': '`cache_key()` is the only place that makes a key from a query; the token carries it to the insert. '
            'Every test that fills and then hits goes through it.',
     'B84': 'no snapshots yet', 'B85': 'no snapshots yet', 'B86': 'no snapshots yet', 'B87': 'no snapshots yet',
-    'B91': 'the host tests go through every option (tests/host); printing the effective values comes with the console',
-    'B89': 'no policy engine yet', 'B90': 'by suffix: B77; by content: no policy engine yet',
 }
 
 NAME = re.compile(r'\b(?:test_)?((?:b\d\d_)+[a-z0-9_]+)\b')

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/purge.h"
 
-#include <stdlib.h>
-
 #include "store/epoch.h"
 
 /* Was it put before the purge began? Later ones are in segments opened later, or behind the end of what the
@@ -53,7 +51,7 @@ static void reap(struct purges *purges, uint64_t horizon)
                 struct store_purge *purge = *link;
                 if (purge->retired < horizon) {
                         *link = purge->next_ended;
-                        free(purge);
+                        purge->release(purge);
                 } else {
                         link = &purge->next_ended;
                 }

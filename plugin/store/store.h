@@ -148,11 +148,12 @@ typedef bool (*store_rest)(void *ctx);
 bool store_walk_resting(struct store *store, store_visitor visit, store_rest rest, void *ctx);
 
 /* A purge: what is there when it begins and `dooms` says so of is gone for store_find(), store_find_locked()
- * and store_walk() at once; store_purge() removes it for good. Allocated by the caller with malloc(), perhaps
- * as the head of something larger that `dooms` knows; the store frees it, for readers may go on asking it for
- * a little while after its end. */
+ * and store_walk() at once; store_purge() removes it for good. Perhaps the head of
+ * something larger that `dooms` knows; the store releases it, for readers may go on asking it for a little
+ * while after its end. */
 struct store_purge {
-        bool (*dooms)(const struct store_purge *purge, const uint8_t *entry); /* set by the caller */
+        bool (*dooms)(const struct store_purge *purge, const uint8_t *entry); /* set by the caller, */
+        void (*release)(struct store_purge *purge);                           /* both */
         /* The store's own. */
         struct store_purge *_Atomic next;
         struct store_purge *next_ended;

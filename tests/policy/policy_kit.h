@@ -5,7 +5,8 @@
 
 #include "../cache/kit.h"
 
-/* Load a policy from its text. Returns what sardine_policy_load() does; *why (may be NULL) gets the reason. */
+/* Load a policy from its text. Returns what sardine_policy_load() does; *why (may be NULL) gets the reason.
+ */
 int policy_text(struct kit *kit, const char *text, const char **why);
 
 /* It must load. */

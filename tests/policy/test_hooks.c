@@ -74,7 +74,8 @@ static void b24_a_tag_from_the_hook_keeps_tenants_apart(void **state)
         assert_int_equal(look(&kit, ASK("www.example", 1, .client = adult))->outcome, SARDINE_MISS);
         fill_a(ASK("www.example", 1, .client = adult), 300);
         /* What the host calls "kids" is somebody else's. */
-        assert_int_equal(look(&kit, ASK("www.example", 1, .client = adult, .tag = "kids"))->outcome, SARDINE_MISS);
+        assert_int_equal(look(&kit, ASK("www.example", 1, .client = adult, .tag = "kids"))->outcome,
+                         SARDINE_MISS);
         struct sardine_selector sel = {.sz = sizeof sel, .use_tag = 1, .tag = "kids", .tag_len = 4};
         assert_int_equal(sardine_expunge(kit.cache, &sel), 1);
         assert_int_equal(look(&kit, ASK("www.example", 1, .client = kid))->outcome, SARDINE_MISS);
@@ -90,22 +91,24 @@ static const char *host_tag(void *ctx, const char *name)
 static void the_question_is_as_it_was_asked(void **state)
 {
         (void)state;
-        policy_set(&kit, "return { key = function(q)\n"
-                         "  assert(q.name == 'www.example.' and tostring(q.qname) == 'www.example.')\n"
-                         "  assert(q.qname:within('EXAMPLE') and q.qname:within('.') and not q.qname:within('xample'))\n"
-                         "  assert(q.qname:is('www.example.') and not q.qname:is('example.'))\n"
-                         "  assert(q.qname:label(1) == 'www' and q.qname:label(-1) == 'example' and #q.qname == 2)\n"
-                         "  assert(q.qname:label(3) == nil)\n"
-                         "  assert(q.qtype == types.AAAA and q.qtype == 28)\n"
-                         "  assert(q.rd == true and q.cd == false and q.dnssec_ok == true)\n"
-                         "  assert(tostring(q.client) == '2001:db8::1' and q.client:within('2001:db8::/32'))\n"
-                         "  assert(not q.client:within('192.0.2.0/24') and q.client.family == 6)\n"
-                         "  assert(q.ecs == nil and q.transport == 'doh' and q.pool == 'auth')\n"
-                         "  assert(tostring(q.listener) == '127.0.0.1' and q.listener_port == 5300)\n"
-                         "  assert(q:host_tag('tenant') == 'acme' and q:host_tag('other') == nil)\n"
-                         "  assert(q.tag == '')\n"
-                         "  return {skip = true}\n"
-                         "end }");
+        policy_set(
+            &kit,
+            "return { key = function(q)\n"
+            "  assert(q.name == 'www.example.' and tostring(q.qname) == 'www.example.')\n"
+            "  assert(q.qname:within('EXAMPLE') and q.qname:within('.') and not q.qname:within('xample'))\n"
+            "  assert(q.qname:is('www.example.') and not q.qname:is('example.'))\n"
+            "  assert(q.qname:label(1) == 'www' and q.qname:label(-1) == 'example' and #q.qname == 2)\n"
+            "  assert(q.qname:label(3) == nil)\n"
+            "  assert(q.qtype == types.AAAA and q.qtype == 28)\n"
+            "  assert(q.rd == true and q.cd == false and q.dnssec_ok == true)\n"
+            "  assert(tostring(q.client) == '2001:db8::1' and q.client:within('2001:db8::/32'))\n"
+            "  assert(not q.client:within('192.0.2.0/24') and q.client.family == 6)\n"
+            "  assert(q.ecs == nil and q.transport == 'doh' and q.pool == 'auth')\n"
+            "  assert(tostring(q.listener) == '127.0.0.1' and q.listener_port == 5300)\n"
+            "  assert(q:host_tag('tenant') == 'acme' and q:host_tag('other') == nil)\n"
+            "  assert(q.tag == '')\n"
+            "  return {skip = true}\n"
+            "end }");
         uint8_t packet[1024], reply[1024];
         const uint8_t client[16] = {0x20, 0x01, 0x0d, 0xb8, [15] = 1}, local[4] = {127, 0, 0, 1};
         size_t len = ask_packet(&ASK("wWw.example", 28, .rd = true, .dnssec_ok = true), packet);
@@ -142,7 +145,8 @@ static void a_misspelled_field_is_an_error(void **state)
 static void a_key_hook_may_skip_the_cache(void **state)
 {
         (void)state;
-        policy_set(&kit, "return { key = function(q) return not q.qname:within('private.example') and nil end }");
+        policy_set(&kit,
+                   "return { key = function(q) return not q.qname:within('private.example') and nil end }");
         fill_a(ASK("www.example", 1), 300);
         assert_int_equal(look(&kit, ASK("www.example", 1))->outcome, SARDINE_HIT);
         assert_int_equal(look(&kit, ASK("x.private.example", 1))->outcome, SARDINE_BYPASS);
@@ -159,7 +163,8 @@ static void b89_ttl_cap_for_one_client(void **state)
                          "end }");
         fill_a(ASK("www.example", 1), 300);
         assert_int_equal(first_ttl(look(&kit, ASK("www.example", 1, .client = capped, .edns = true))), 5);
-        assert_int_equal(count_type(look(&kit, ASK("www.example", 1, .client = capped, .edns = true)), DNS_OPT), 0);
+        assert_int_equal(
+            count_type(look(&kit, ASK("www.example", 1, .client = capped, .edns = true)), DNS_OPT), 0);
         assert_int_equal(first_ttl(look(&kit, ASK("www.example", 1))), 300);
         no_errors();
 }
@@ -185,26 +190,28 @@ static void b89_ttl_cap_by_the_host(void **state)
 static void the_answer_is_as_it_came(void **state)
 {
         (void)state;
-        policy_set(&kit,
-                   "return { store = function(q, r)\n"
-                   "  assert(q.name == 'www.example.' and q.client == nil and q.transport == nil)\n"
-                   "  assert(r.rcode == rcodes.NOERROR and r.ttl == 60 and not r.negative and r.count == 2)\n"
-                   "  assert(r.size > 50 and r.aa == false and r.ad == false and r.class == 0 and r.ecs == nil)\n"
-                   "  local seen = {}\n"
-                   "  for rr in r:records() do seen[#seen + 1] = rr.section .. ' ' .. rr.name .. ' ' .. rr.type\n"
-                   "    if rr.type == types.CNAME then assert(rr.target == 'b.example.' and rr.address == nil) end\n"
-                   "    if rr.type == types.A then\n"
-                   "       assert(tostring(rr.address) == '192.0.2.1' and rr.ttl == 60 and #rr.data == 4)\n"
-                   "    end\n"
-                   "  end\n"
-                   "  assert(table.concat(seen, ',') ==\n"
-                   "    'answer www.example. 5,answer b.example. 1,authority example. 2', table.concat(seen, ','))\n"
-                   "  return {ttl = 30, class = 3, group = 'cdn'}\n"
-                   "end }");
+        policy_set(
+            &kit,
+            "return { store = function(q, r)\n"
+            "  assert(q.name == 'www.example.' and q.client == nil and q.transport == nil)\n"
+            "  assert(r.rcode == rcodes.NOERROR and r.ttl == 60 and not r.negative and r.count == 2)\n"
+            "  assert(r.size > 50 and r.aa == false and r.ad == false and r.class == 0 and r.ecs == nil)\n"
+            "  local seen = {}\n"
+            "  for rr in r:records() do seen[#seen + 1] = rr.section .. ' ' .. rr.name .. ' ' .. rr.type\n"
+            "    if rr.type == types.CNAME then assert(rr.target == 'b.example.' and rr.address == nil) end\n"
+            "    if rr.type == types.A then\n"
+            "       assert(tostring(rr.address) == '192.0.2.1' and rr.ttl == 60 and #rr.data == 4)\n"
+            "    end\n"
+            "  end\n"
+            "  assert(table.concat(seen, ',') ==\n"
+            "    'answer www.example. 5,answer b.example. 1,authority example. 2', table.concat(seen, ','))\n"
+            "  return {ttl = 30, class = 3, group = 'cdn'}\n"
+            "end }");
         fill(&kit, ASK("www.example", 1),
              REPLY("www.example", 1, .ra = true,
-                   .records = "www.example 300 IN CNAME b.example\nb.example 60 IN A 192.0.2.1\n-- authority\n"
-                              "example 900 IN NS ns.example"));
+                   .records =
+                       "www.example 300 IN CNAME b.example\nb.example 60 IN A 192.0.2.1\n-- authority\n"
+                       "example 900 IN NS ns.example"));
         no_errors();
         struct got *got = look(&kit, ASK("www.example", 1));
         assert_int_equal(got->outcome, SARDINE_HIT);
@@ -235,8 +242,9 @@ static void a_store_hook_may_refuse(void **state)
                          "  end\n"
                          "end }");
         look(&kit, ASK("bad.example", 1));
-        assert_int_equal(put(&kit, REPLY("bad.example", 1, .records = "bad.example 300 IN A 203.0.113.9"), &reason),
-                         SARDINE_REFUSED);
+        assert_int_equal(
+            put(&kit, REPLY("bad.example", 1, .records = "bad.example 300 IN A 203.0.113.9"), &reason),
+            SARDINE_REFUSED);
         assert_int_equal(reason, SARDINE_REFUSED_POLICY);
         fill_a(ASK("good.example", 1), 300);
         no_errors();
@@ -257,11 +265,13 @@ static void b39_the_stale_hook_has_the_last_word(void **state)
              REPLY("no.example", 1, .rcode = 3,
                    .records = "-- authority\nexample 300 IN SOA ns.example host.example 1 2 3 4 300"));
         kit_wait(&kit, 400);
-        assert_int_equal(look(&kit, ASK("www.example", 1, .flags = SARDINE_ALLOW_STALE))->outcome, SARDINE_STALE);
+        assert_int_equal(look(&kit, ASK("www.example", 1, .flags = SARDINE_ALLOW_STALE))->outcome,
+                         SARDINE_STALE);
         struct got *got = look(&kit, ASK("a.short.example", 1, .flags = SARDINE_ALLOW_STALE));
         assert_int_equal(got->outcome, SARDINE_STALE);
         assert_int_equal(first_ttl(got), 3);
-        assert_int_equal(look(&kit, ASK("no.example", 1, .flags = SARDINE_ALLOW_STALE))->outcome, SARDINE_MISS);
+        assert_int_equal(look(&kit, ASK("no.example", 1, .flags = SARDINE_ALLOW_STALE))->outcome,
+                         SARDINE_MISS);
         no_errors();
 }
 
@@ -269,8 +279,10 @@ static void b39_the_stale_hook_has_the_last_word(void **state)
 static void failed_knows_its_question_by_the_token(void **state)
 {
         (void)state;
-        policy_set(&kit, "local n = 0 return { key = function(q) n = n + 1; return n <= 2 and 'first' or 'later' end,\n"
-                         "  stale = function(e, why) return why == 'servfail' and e.tag == 'first' end }");
+        policy_set(
+            &kit,
+            "local n = 0 return { key = function(q) n = n + 1; return n <= 2 and 'first' or 'later' end,\n"
+            "  stale = function(e, why) return why == 'servfail' and e.tag == 'first' end }");
         fill_a(ASK("www.example", 1), 300);
         kit_wait(&kit, 400);
         struct got *got = look(&kit, ASK("www.example", 1));

@@ -24,6 +24,11 @@ struct every {
         uint64_t every;
 };
 
+static void release(struct store_purge *purge)
+{
+        free(purge);
+}
+
 static bool dooms(const struct store_purge *purge, const uint8_t *entry)
 {
         return entry_key_of(entry) % ((const struct every *)purge)->every == 0;
@@ -33,6 +38,7 @@ static struct store_purge *begin(struct store *store, uint64_t every)
 {
         struct every *e = malloc(sizeof *e);
         e->purge.dooms = dooms;
+        e->purge.release = release;
         e->every = every;
         store_lock(store);
         store_purge_begin_locked(store, &e->purge);
@@ -185,7 +191,11 @@ static void b82_b83_reader_asks_while_the_purge_ends(void **state)
         sem_init(&arrived, 0, 0);
         sem_init(&go, 0, 0);
         struct asked *asked = malloc(sizeof *asked);
-        *asked = (struct asked){.purge.dooms = dooms_slowly, .arrived = &arrived, .go = &go, .doomed = 7};
+        *asked = (struct asked){.purge.dooms = dooms_slowly,
+                                .purge.release = release,
+                                .arrived = &arrived,
+                                .go = &go,
+                                .doomed = 7};
         store_lock(store);
         store_purge_begin_locked(store, &asked->purge);
         store_unlock(store);

@@ -72,6 +72,11 @@ static enum store_visit visit(void *ctx, const uint8_t *entry, uint32_t populari
         return key >= PINNED && key % 64 == 0 ? STORE_REMOVE : STORE_GO_ON;
 }
 
+static void release(struct store_purge *purge)
+{
+        free(purge);
+}
+
 static bool dooms_noise(const struct store_purge *purge, const uint8_t *entry)
 {
         (void)purge;
@@ -87,6 +92,7 @@ static void *walker(void *arg)
                 store_walk(s->store, visit, &seen, true, NULL);
                 struct store_purge *purge = malloc(sizeof *purge);
                 purge->dooms = dooms_noise;
+                purge->release = release;
                 store_lock(s->store);
                 store_purge_begin_locked(s->store, purge);
                 store_unlock(s->store);

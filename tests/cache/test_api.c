@@ -304,6 +304,11 @@ static void b77_many_at_once(void **state)
         assert_int_equal(kit_stats(&kit).entries, 13);
 }
 
+static void release(struct store_purge *purge)
+{
+        free(purge);
+}
+
 static bool dooms_all(const struct store_purge *purge, const uint8_t *entry)
 {
         (void)purge;
@@ -320,6 +325,7 @@ static void b69_b70_answers_that_come_during_a_purge(void **state)
         fill_a(ASK("b.x", 1));
         struct store_purge *purge = calloc(1, sizeof *purge);
         purge->dooms = dooms_all;
+        purge->release = release;
         store_lock(kit.cache->store);
         store_purge_begin_locked(kit.cache->store, purge);
         store_unlock(kit.cache->store);

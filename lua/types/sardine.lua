@@ -126,6 +126,37 @@ local Clock = {}
 ---@field huge_pages boolean
 ---@field reasons table<string, integer> of bypass and refusal, those that happened
 
+---What saving or loading a snapshot came to.
+---@class sardine.SnapshotResult
+---@field entries integer written; or put into the cache
+---@field bytes integer of the file
+---@field micros integer how long it took
+---@field expired integer meanwhile
+---@field present integer the cache had something fresher
+---@field purged integer removed since it was written
+---@field refused integer no memory, or larger than the cache's segments
+---@field damaged integer blocks that were passed over
+---@field age integer seconds since the file was written
+---@field why? string why it ended early
+
+---@class sardine.SnapshotOptions
+---@field interval? integer seconds from one save to the next, if anything has changed; 0: only when asked
+---@field load? boolean load it first, if it is there
+---@field save_at_end? boolean save in `snapshot_stop` and `close`
+
+---@class sardine.SnapshotStatus
+---@field keeping boolean
+---@field loading boolean
+---@field saving boolean
+---@field loads integer that came to their end, well or not
+---@field saves integer
+---@field failures integer
+---@field save_age integer seconds since the last good save
+---@field load_error? string
+---@field save_error? string
+---@field loaded sardine.SnapshotResult the last one
+---@field saved sardine.SnapshotResult
+
 ---@alias sardine.Outcome "hit"|"stale"|"refresh"|"miss"|"wait"|"bypass"
 
 ---Make a cache.
@@ -232,6 +263,38 @@ function Cache:walk(selector, options) end
 
 ---@return sardine.Stats
 function Cache:stats() end
+
+---Write what is in the cache to a file, in the place of the one that may be there.
+---@param path string
+---@return sardine.SnapshotResult? result
+---@return string? message
+function Cache:snapshot_save(path) end
+
+---Put what is in a snapshot into the cache. What is in the cache already stays.
+---@param path string
+---@return sardine.SnapshotResult? result
+---@return string? message
+function Cache:snapshot_load(path) end
+
+---Have a thread keep a snapshot.
+---@param path string
+---@param options? sardine.SnapshotOptions
+---@return true? done
+---@return string? message
+function Cache:snapshot_keep(path, options) end
+
+---Ask that thread to save now. Does not wait.
+---@return true? done
+---@return string? message
+function Cache:snapshot_request() end
+
+---End that thread. Waits for its last save.
+---@return true? done
+---@return string? message
+function Cache:snapshot_stop() end
+
+---@return sardine.SnapshotStatus
+function Cache:snapshot_status() end
 
 ---Free the cache. Twice does no harm; everything else is an error afterwards.
 function Cache:close() end

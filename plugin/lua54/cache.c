@@ -9,6 +9,7 @@
 #include "lua54/options.h"
 #include "lua54/request.h"
 #include "lua54/selector.h"
+#include "lua54/snapshot.h"
 #include "lua54/struct_fields.h"
 #include "lua54/text.h"
 #include "lua54/walk.h"
@@ -376,6 +377,7 @@ void cache_open(lua_State *L)
         luaL_setfuncs(L, meta, 0);
         lua_newtable(L);
         add_methods(L, methods);
+        add_methods(L, snapshot_methods);
         lua_pushcfunction(L, cache_close);
         lua_setfield(L, -2, "close");
         lua_setfield(L, -2, "__index");

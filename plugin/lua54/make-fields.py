@@ -14,6 +14,7 @@ APART = {"sz", "n_split_options"}  # the latter is the length of the list
 MACROS = {
     "OPTION_FIELDS": "sardine_options",
     "STAT_FIELDS": "sardine_stats",
+    "SNAPSHOT_FIELDS": "sardine_snapshot_result",
 }
 
 

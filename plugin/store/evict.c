@@ -20,8 +20,10 @@ enum {
 unsigned evict_class(const struct store *store, enum store_kind kind, bool proven, uint32_t expiry,
                      uint32_t now)
 {
-        if (kind != STORE_ORDINARY && store->kinds)
-                return kind == STORE_NEGATIVE ? CLASS_NEGATIVE : CLASS_KEPT;
+        if (kind == STORE_NEGATIVE && store->kinds)
+                return proven ? CLASS_NEGATIVE : CLASS_NEGATIVE_NEW;
+        if (kind == STORE_KEPT && store->kinds)
+                return CLASS_KEPT;
         if (!proven || store->proven == 0)
                 return CLASS_NEW;
         uint32_t left = expiry > now ? expiry - now : 0;
@@ -29,9 +31,22 @@ unsigned evict_class(const struct store *store, enum store_kind kind, bool prove
         return class < store->proven ? class : store->proven;
 }
 
+static bool is_new(unsigned class)
+{
+        return class == CLASS_NEW || class == CLASS_NEGATIVE_NEW;
+}
+
 static enum store_kind kind_of(unsigned class)
 {
-        return class == CLASS_NEGATIVE ? STORE_NEGATIVE : class == CLASS_KEPT ? STORE_KEPT : STORE_ORDINARY;
+        switch (class) {
+        case CLASS_NEGATIVE_NEW:
+        case CLASS_NEGATIVE:
+                return STORE_NEGATIVE;
+        case CLASS_KEPT:
+                return STORE_KEPT;
+        default:
+                return STORE_ORDINARY;
+        }
 }
 
 static uint32_t *ghost_place(const struct store *store, uint32_t hash)
@@ -132,8 +147,8 @@ static unsigned sweep(struct store *store, struct sweep *sweep, unsigned max, ui
                 uint32_t popularity = slot_popularity(slot_get(slot));
                 bool purged = doomed(store, c);
                 if (store_fresh(store, c->entry, now) && !purged && sweep->copied < copy) {
-                        int stays = sweep->clean && class != CLASS_NEW ? (int)popularity
-                                                                       : judge(store, c->entry, popularity);
+                        int stays = sweep->clean && !is_new(class) ? (int)popularity
+                                                                   : judge(store, c->entry, popularity);
                         if (stays >= 0) {
                                 sweep->copied += entry_size(c->entry);
                                 if (copy_forward(store, slot, c, class, true, (uint32_t)stays, now))
@@ -183,6 +198,8 @@ static bool spare(struct store *store, uint32_t s, uint32_t now)
                 }
         if (segment->class <= CLASS_PROVEN_LAST)
                 segment->class = CLASS_PROVEN_LAST;
+        else if (segment->class == CLASS_NEGATIVE_NEW)
+                segment->class = CLASS_NEGATIVE;
         segment->stamp = ++store->log.stamp;
         return true;
 }
@@ -206,7 +223,7 @@ static void compact(struct store *store, uint32_t s, uint32_t now)
                                 continue;
                         }
                         uint32_t popularity = slot_popularity(slot_get(slot));
-                        bool proven = class != CLASS_NEW || popularity > 0;
+                        bool proven = !is_new(class) || popularity > 0;
                         if (!copy_forward(store, slot, &batch[i], class, proven, popularity, now))
                                 return;
                 }
@@ -216,6 +233,7 @@ static void compact(struct store *store, uint32_t s, uint32_t now)
 enum group {
         GROUP_NEW,
         GROUP_PROVEN,
+        GROUP_NEGATIVE_NEW,
         GROUP_NEGATIVE,
         GROUP_KEPT,
         GROUPS,
@@ -223,10 +241,18 @@ enum group {
 
 static enum group group_of(unsigned class)
 {
-        return class == CLASS_NEW        ? GROUP_NEW
-               : class == CLASS_NEGATIVE ? GROUP_NEGATIVE
-               : class == CLASS_KEPT     ? GROUP_KEPT
-                                         : GROUP_PROVEN;
+        switch (class) {
+        case CLASS_NEW:
+                return GROUP_NEW;
+        case CLASS_NEGATIVE_NEW:
+                return GROUP_NEGATIVE_NEW;
+        case CLASS_NEGATIVE:
+                return GROUP_NEGATIVE;
+        case CLASS_KEPT:
+                return GROUP_KEPT;
+        default:
+                return GROUP_PROVEN;
+        }
 }
 
 /* A sealed segment, and how many of its bytes are the reason to choose it. */
@@ -303,12 +329,14 @@ static bool exceeds(uint64_t bytes, uint8_t share, const struct survey *all)
 static enum group group_to_give(const struct store *store, const struct survey *all)
 {
         const struct store_options *o = &store->options;
-        if (exceeds(all->live[GROUP_NEGATIVE], o->negative_share, all))
-                return GROUP_NEGATIVE;
-        if (exceeds(all->live[GROUP_KEPT], o->kept_share, all))
+        const uint64_t *live = all->live;
+        if (exceeds(live[GROUP_NEGATIVE_NEW] + live[GROUP_NEGATIVE], o->negative_share, all))
+                return live[GROUP_NEGATIVE_NEW] > 0 ? GROUP_NEGATIVE_NEW : GROUP_NEGATIVE;
+        if (exceeds(live[GROUP_KEPT], o->kept_share, all))
                 return GROUP_KEPT;
-        if (exceeds(all->live[GROUP_NEW], o->new_share, all))
-                return GROUP_NEW;
+        /* A flood of one kind leaves the other its half. */
+        if (exceeds(live[GROUP_NEW] + live[GROUP_NEGATIVE_NEW], o->new_share, all))
+                return live[GROUP_NEGATIVE_NEW] > live[GROUP_NEW] ? GROUP_NEGATIVE_NEW : GROUP_NEW;
         return GROUP_PROVEN;
 }
 
@@ -326,7 +354,8 @@ static struct sweep choose_victim(struct store *store, bool entries, uint32_t no
                                 log_seal(log, c);
                 all = survey(store, now);
         }
-        static const enum group order[] = {GROUP_PROVEN, GROUP_NEW, GROUP_NEGATIVE, GROUP_KEPT};
+        static const enum group order[] = {GROUP_PROVEN, GROUP_NEW, GROUP_NEGATIVE_NEW, GROUP_NEGATIVE,
+                                           GROUP_KEPT};
         struct sweep sweep = {.segment = all.oldest[group]};
         for (unsigned i = 0; i < GROUPS && sweep.segment == NO_SEGMENT; i++)
                 sweep.segment = all.oldest[order[i]];

@@ -25,7 +25,8 @@ enum {
         CLASS_NEW = 0,    /* nobody has asked again yet */
         CLASS_PROVEN = 1, /* and the next ones: somebody has, by the time left */
         CLASS_PROVEN_LAST = 4,
-        CLASS_NEGATIVE,
+        CLASS_NEGATIVE_NEW,
+        CLASS_NEGATIVE, /* proven */
         CLASS_KEPT,
         CLASSES = STORE_CLASSES,
         NO_SEGMENT = UINT32_MAX,

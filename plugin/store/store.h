@@ -17,7 +17,7 @@
 struct store;
 
 enum {
-        STORE_CLASSES = 7, /* kinds of segments, see evict.h */
+        STORE_CLASSES = 8, /* kinds of segments, see evict.h */
 };
 
 /* Is `entry` the entry for `key`? */

@@ -67,7 +67,8 @@ static inline uint64_t store_budget(const struct store *store)
 /* For how long an entry of this class may be of use after it expired. */
 static inline uint32_t store_window(const struct store *store, unsigned class)
 {
-        return class == CLASS_NEGATIVE && store->options.stale_positive ? 0 : store->options.stale_window;
+        bool negative = class == CLASS_NEGATIVE || class == CLASS_NEGATIVE_NEW;
+        return negative && store->options.stale_positive ? 0 : store->options.stale_window;
 }
 
 /* Is it as good as fresh? */

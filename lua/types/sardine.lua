@@ -57,6 +57,12 @@ local Clock = {}
 ---@field cache_only? boolean nobody will ask upstream: no token
 ---@field allow_stale? boolean an expired entry within `stale_window` may answer
 ---@field coalesce? boolean of those that miss, only the first is told to ask upstream, the others "wait"
+---@field max_ttl? integer the reply shows no longer TTL
+---@field failure? string|integer for `failed`: the response code that came, for the policy's stale hook
+---@field local_address? string for policies: where the query came to
+---@field local_port? integer
+---@field pool? string for policies: the host's pool for it
+---@field host_tags? table<string, string> for policies: what else is known of the query, at most 16
 ---@field peek? boolean leave no trace: no popularity, no hit or miss counted
 
 ---@class sardine.Details
@@ -66,6 +72,8 @@ local Clock = {}
 ---@field ttl? integer remaining life of the reply; 0 when stale
 ---@field age? integer seconds since expiry when stale, else 0
 ---@field dnssec_ok? boolean the answer was fetched with DO=1
+---@field ecs_ipv4? integer on a miss: by the policy, how much of a client's address the upstream may be told
+---@field ecs_ipv6? integer
 
 ---Which entries: all fields that are there must hold.
 ---@class sardine.Selector
@@ -74,6 +82,7 @@ local Clock = {}
 ---@field type? string|integer "AAAA", 28
 ---@field tag? string exactly this tag; "": those without
 ---@field rcode? string|integer "NXDOMAIN", 3
+---@field group? string that a policy put it into
 
 ---@class sardine.Entry
 ---@field name string in lower case, with a final dot
@@ -88,6 +97,8 @@ local Clock = {}
 ---@field cd boolean
 ---@field dnssec_ok boolean
 ---@field tag? string
+---@field group? string by the policy
+---@field eviction_class integer by the policy, from 0 to 7
 ---@field network? string the client network that it is for: "192.0.2.0/24"
 ---@field message? string the entry as a response, when asked for
 
@@ -157,6 +168,22 @@ local Clock = {}
 ---@field loaded sardine.SnapshotResult the last one
 ---@field saved sardine.SnapshotResult
 
+---@class sardine.HookStats
+---@field defined boolean
+---@field calls integer
+---@field errors integer the built-in decision was taken instead
+---@field timeouts integer the same, after too many instructions
+---@field skipped integer not called, after many errors
+
+---@class sardine.PolicyStats
+---@field loaded boolean
+---@field loads integer
+---@field load_failures integer
+---@field key sardine.HookStats
+---@field store sardine.HookStats
+---@field evict sardine.HookStats
+---@field stale sardine.HookStats
+
 ---@alias sardine.Outcome "hit"|"stale"|"refresh"|"miss"|"wait"|"bypass"
 
 ---Make a cache.
@@ -208,11 +235,12 @@ function Cache:token(query, request) end
 ---The upstream did not answer this query, or with a failure: is there a stale answer that may stand in?
 ---@param query string
 ---@param request? sardine.Request
+---@param token? sardine.Token of the lookup: with a policy, its key hook is not asked once more
 ---@return "stale"|"hit"|"miss"|nil outcome
 ---@return string? reply
 ---@return nil
 ---@return sardine.Details details
-function Cache:failed(query, request) end
+function Cache:failed(query, request, token) end
 
 ---After "wait": until the one who asks has inserted or failed. "hit": look up again. "miss": now ask yourself.
 ---"wait": too long, but somebody else has taken over. Blocks the whole program; with 0 it does not wait.
@@ -239,6 +267,12 @@ function Cache:render(query, response, request) end
 ---@return string? message
 function Cache:expunge(selector, ...) end
 
+---Remove what a list names: a name or a network on each line; '#' begins a comment.
+---@param text string
+---@return integer? removed
+---@return string? message
+function Cache:expunge_list(text) end
+
 ---Remove entries until at most n are left, least useful first.
 ---@param n integer
 ---@return integer? removed
@@ -263,6 +297,29 @@ function Cache:walk(selector, options) end
 
 ---@return sardine.Stats
 function Cache:stats() end
+
+---Load a policy file, in place of the one there may be. When anything is wrong with it, that one stays.
+---@param path string
+---@param options? {all_libraries: boolean?}
+---@return true? done
+---@return string? message what is wrong, with the line
+function Cache:policy_load(path, options) end
+
+---@return true? done
+---@return string? message
+function Cache:policy_unload() end
+
+---Load the same file again.
+---@return true? done
+---@return string? message
+function Cache:policy_reload() end
+
+---Is the file another one than what was loaded?
+---@return boolean
+function Cache:policy_changed() end
+
+---@return sardine.PolicyStats
+function Cache:policy_stats() end
 
 ---Write what is in the cache to a file, in the place of the one that may be there.
 ---@param path string

@@ -7,6 +7,7 @@
 
 #include "lua54/fields.h"
 #include "lua54/options.h"
+#include "lua54/policy.h"
 #include "lua54/request.h"
 #include "lua54/selector.h"
 #include "lua54/snapshot.h"
@@ -123,6 +124,15 @@ static void push_details(lua_State *L, int outcome, const struct sardine_answer 
                 lua_pushboolean(L, answer->stale_available != 0);
                 lua_setfield(L, -2, "stale_available");
         }
+        const struct {
+                const char *name;
+                uint32_t prefix;
+        } networks[] = {{"ecs_ipv4", answer->ecs_ipv4}, {"ecs_ipv6", answer->ecs_ipv6}};
+        for (size_t i = 0; i < 2; i++)
+                if ((outcome == SARDINE_MISS || outcome == SARDINE_REFRESH) && networks[i].prefix <= 128) {
+                        lua_pushinteger(L, networks[i].prefix);
+                        lua_setfield(L, -2, networks[i].name);
+                }
         if (answer->len == 0)
                 return;
         push_rcode(L, answer->rcode);
@@ -173,7 +183,14 @@ static int cache_failed(lua_State *L, struct lua_cache *c)
         request_read(L, 2, 3, &request);
         uint8_t reply[REPLY_MAX];
         struct sardine_answer answer = {.sz = sizeof answer, .buf = reply, .cap = sizeof reply};
+        struct sardine_token token;
+        if (!lua_isnoneornil(L, 4)) {
+                const struct sardine_token *from = check_token(L, 4, c);
+                memcpy(&token, from, sizeof from->len + from->len);
+                answer.token = &token;
+        }
         int outcome = sardine_failed(c->cache, &request.query, &answer);
+        answer.token = NULL; /* the caller has it */
         return push_answer(L, c, outcome, &answer);
 }
 
@@ -282,6 +299,13 @@ static int cache_expunge(lua_State *L, struct lua_cache *c)
         return push_count(L, sardine_expunge_many(c->cache, n, selectors));
 }
 
+static int cache_expunge_list(lua_State *L, struct lua_cache *c)
+{
+        size_t len;
+        const char *text = luaL_checklstring(L, 2, &len);
+        return push_count(L, sardine_expunge_list(c->cache, text, len));
+}
+
 static int cache_expunge_to(lua_State *L, struct lua_cache *c)
 {
         return push_count(L, sardine_expunge_to(c->cache, check_whole(L, 2, UINT64_MAX)));
@@ -330,6 +354,7 @@ static const struct method methods[] = {
     {"wait", cache_wait},
     {"render", cache_render},
     {"expunge", cache_expunge},
+    {"expunge_list", cache_expunge_list},
     {"expunge_to", cache_expunge_to},
     {"purge_expired", cache_purge_expired},
     {"walk", cache_walk},
@@ -377,6 +402,7 @@ void cache_open(lua_State *L)
         luaL_setfuncs(L, meta, 0);
         lua_newtable(L);
         add_methods(L, methods);
+        add_methods(L, policy_methods);
         add_methods(L, snapshot_methods);
         lua_pushcfunction(L, cache_close);
         lua_setfield(L, -2, "close");

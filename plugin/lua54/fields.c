@@ -3,6 +3,8 @@
 
 #include <lauxlib.h>
 
+#include "sardine.h"
+
 void fields_read(lua_State *L, int arg, field_fn set, void *ctx)
 {
         luaL_checktype(L, arg, LUA_TTABLE);
@@ -42,4 +44,15 @@ const char *field_text(lua_State *L, int arg, const char *name, size_t *len)
         if (lua_type(L, -1) != LUA_TSTRING)
                 luaL_argerror(L, arg, lua_pushfstring(L, "'%s' must be a string", name));
         return lua_tolstring(L, -1, len);
+}
+
+const char *field_tag(lua_State *L, int arg, const char *name, uint32_t *len)
+{
+        size_t size;
+        const char *tag = field_text(L, arg, name, &size);
+        if (size > SARDINE_TAG_MAX)
+                luaL_argerror(L, arg,
+                              lua_pushfstring(L, "'%s' is longer than %d bytes", name, SARDINE_TAG_MAX));
+        *len = (uint32_t)size;
+        return tag;
 }

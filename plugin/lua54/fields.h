@@ -20,5 +20,7 @@ void fields_read(lua_State *L, int arg, field_fn set, void *ctx);
 uint64_t field_whole(lua_State *L, int arg, const char *name, uint64_t max);
 bool field_flag(lua_State *L, int arg, const char *name);
 const char *field_text(lua_State *L, int arg, const char *name, size_t *len);
+/* As long as a tag may be. */
+const char *field_tag(lua_State *L, int arg, const char *name, uint32_t *len);
 
 #endif

@@ -7,9 +7,17 @@
 
 #include "sardine.h"
 
+enum {
+        HOST_TAGS_MAX = 16,
+};
+
 struct request {
         struct sardine_query query;
-        uint8_t client[16];
+        uint8_t client[16], local[16];
+        struct {
+                const char *name, *text;
+        } host_tag[HOST_TAGS_MAX];
+        size_t n_host_tags;
 };
 
 /* The packet is argument `arg`; the table `how`, which may be nil or none, has the rest. Both must stay on

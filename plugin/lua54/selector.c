@@ -28,14 +28,12 @@ static bool set_field(lua_State *L, int arg, const char *name, void *ctx)
         } else if (strcmp(name, "type") == 0) {
                 s->selector.qtype = field_type(L, arg, name);
         } else if (strcmp(name, "tag") == 0) {
-                size_t len;
-                s->selector.tag = field_text(L, arg, name, &len);
-                if (len > SARDINE_TAG_MAX)
-                        luaL_argerror(
-                            L, arg,
-                            lua_pushfstring(L, "'%s' is longer than %d bytes", name, SARDINE_TAG_MAX));
-                s->selector.tag_len = (uint32_t)len;
+                s->selector.tag = field_tag(L, arg, name, &s->selector.tag_len);
                 s->selector.use_tag = 1;
+        } else if (strcmp(name, "group") == 0) {
+                s->selector.group = field_tag(L, arg, name, &s->selector.group_len);
+                if (s->selector.group_len == 0)
+                        luaL_argerror(L, arg, "'group' must not be empty");
         } else if (strcmp(name, "rcode") == 0) {
                 s->selector.rcode = field_rcode(L, arg, name);
                 s->selector.use_rcode = 1;

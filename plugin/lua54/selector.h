@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Which entries, as an argument: {name=, below=, type=, tag=, rcode=}. */
+ * Which entries, as an argument: {name=, below=, type=, tag=, rcode=, group=}. */
 #ifndef LUA54_SELECTOR_H
 #define LUA54_SELECTOR_H
 

@@ -18,12 +18,12 @@ enum {
         MESSAGE_MAX = 65535,
 };
 
-/* An entry; then its name, tag and message. */
+/* An entry; then its name, tag, group and message. */
 struct record {
         uint32_t ttl, expired, life, bytes;
         uint32_t message_len;
         uint16_t qtype, rcode;
-        uint8_t name_len, tag_len, hits;
+        uint8_t name_len, tag_len, group_len, hits, eviction_class;
         bool rd, cd, dnssec_ok;
         uint8_t ecs_family, ecs_prefix;
         uint8_t ecs_addr[16];
@@ -49,7 +49,7 @@ struct walk {
 
 static size_t record_size(const struct record *r)
 {
-        size_t size = sizeof *r + r->name_len + r->tag_len + r->message_len;
+        size_t size = sizeof *r + r->name_len + r->tag_len + r->group_len + r->message_len;
         return (size + _Alignof(struct record) - 1) & ~(_Alignof(struct record) - 1);
 }
 
@@ -74,6 +74,13 @@ static void *walk_room(struct walk *walk, size_t size)
         return room;
 }
 
+static uint8_t *put(uint8_t *to, const uint8_t *from, size_t len)
+{
+        if (len)
+                memcpy(to, from, len);
+        return to + len;
+}
+
 static int collect(void *ctx, const struct sardine_entry_view *entry)
 {
         struct walk *walk = ctx;
@@ -86,6 +93,8 @@ static int collect(void *ctx, const struct sardine_entry_view *entry)
             .rcode = (uint16_t)entry->rcode,
             .name_len = (uint8_t)entry->qname_len,
             .tag_len = (uint8_t)entry->tag_len,
+            .group_len = (uint8_t)entry->group_len,
+            .eviction_class = (uint8_t)entry->eviction_class,
             .hits = (uint8_t)entry->hits,
             .rd = entry->rd,
             .cd = entry->cd,
@@ -108,12 +117,10 @@ static int collect(void *ctx, const struct sardine_entry_view *entry)
                 return 1;
         }
         memcpy(to, &record, sizeof record);
-        uint8_t *data = ((struct record *)to)->data;
-        memcpy(data, entry->qname, record.name_len);
-        if (record.tag_len)
-                memcpy(data + record.name_len, entry->tag, record.tag_len);
-        if (record.message_len)
-                memcpy(data + record.name_len + record.tag_len, walk->message, record.message_len);
+        to = put(((struct record *)to)->data, entry->qname, record.name_len);
+        to = put(to, entry->tag, record.tag_len);
+        to = put(to, entry->group, record.group_len);
+        put(to, walk->message, record.message_len);
         return --walk->limit == 0;
 }
 
@@ -134,11 +141,21 @@ static int walk_close(lua_State *L)
         return 0;
 }
 
+/* A field with the next `len` bytes, if there are any. Returns what follows. */
+static const char *push_bytes(lua_State *L, const char *name, const char *bytes, size_t len)
+{
+        if (len) {
+                lua_pushlstring(L, bytes, len);
+                lua_setfield(L, -2, name);
+        }
+        return bytes + len;
+}
+
 static void push_entry(lua_State *L, const struct record *r)
 {
         char name[1024];
         int len = sardine_name_to_text(r->data, r->name_len, name, sizeof name);
-        lua_createtable(L, 0, 14);
+        lua_createtable(L, 0, 16);
         lua_pushlstring(L, name, len > 0 ? (size_t)len : 0);
         lua_setfield(L, -2, "name");
         push_type(L, r->qtype);
@@ -148,11 +165,8 @@ static void push_entry(lua_State *L, const struct record *r)
         const struct {
                 const char *name;
                 lua_Integer value;
-        } numbers[] = {{"ttl", r->ttl},
-                       {"expired", r->expired},
-                       {"life", r->life},
-                       {"bytes", r->bytes},
-                       {"hits", r->hits}};
+        } numbers[] = {{"ttl", r->ttl},     {"expired", r->expired}, {"life", r->life},
+                       {"bytes", r->bytes}, {"hits", r->hits},       {"eviction_class", r->eviction_class}};
         for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
                 lua_pushinteger(L, numbers[i].value);
                 lua_setfield(L, -2, numbers[i].name);
@@ -165,17 +179,13 @@ static void push_entry(lua_State *L, const struct record *r)
                 lua_pushboolean(L, flags[i].value);
                 lua_setfield(L, -2, flags[i].name);
         }
-        if (r->tag_len) {
-                lua_pushlstring(L, (const char *)r->data + r->name_len, r->tag_len);
-                lua_setfield(L, -2, "tag");
-        }
+        const char *data = (const char *)r->data + r->name_len;
+        data = push_bytes(L, "tag", data, r->tag_len);
+        data = push_bytes(L, "group", data, r->group_len);
+        push_bytes(L, "message", data, r->message_len);
         if (r->ecs_family) {
                 push_network(L, r->ecs_family, r->ecs_addr, r->ecs_prefix);
                 lua_setfield(L, -2, "network");
-        }
-        if (r->message_len) {
-                lua_pushlstring(L, (const char *)r->data + r->name_len + r->tag_len, r->message_len);
-                lua_setfield(L, -2, "message");
         }
 }
 

@@ -505,7 +505,7 @@ int64_t sardine_expunge(sardine_cache *cache, const struct sardine_selector *sel
 
 /* Remove what any of the `n` selectors selects, as if by one: it takes hardly longer than sardine_expunge().
  * All elements of the array are of the size that the first one's `sz` says, and every one has its `sz` set.
- * While it runs, every hit costs some nanoseconds more for each selector. */
+ * While it runs, a hit costs a little more. */
 int64_t sardine_expunge_many(sardine_cache *cache, size_t n, const struct sardine_selector *selectors);
 
 /* Remove entries until at most `n` are left, least useful first. Returns how many were removed. */

@@ -258,8 +258,37 @@ static bool selected(const struct selection *s, const uint8_t *entry, const stru
 struct expunge {
         struct store_purge purge;
         size_t n;
-        struct selection selections[];
+        struct selection
+            selections[]; /* in order of their names, see name_order(); first those without one */
 };
+
+static int name_order(const struct selection *s, const uint8_t *name, size_t len)
+{
+        size_t own = s->selector.name ? s->selector.name_len : 0;
+        if (own != len)
+                return own < len ? -1 : 1;
+        return memcmp(s->name, name, len);
+}
+
+static int selection_order(const void *a, const void *b)
+{
+        const struct selection *other = b;
+        return name_order(a, other->name, other->selector.name ? other->selector.name_len : 0);
+}
+
+/* The first that has this name or a later one. */
+static size_t first_with(const struct expunge *e, const uint8_t *name, size_t len)
+{
+        size_t low = 0, high = e->n;
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+                if (name_order(&e->selections[middle], name, len) < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
 
 static bool expunge_dooms(const struct store_purge *purge, const uint8_t *entry)
 {
@@ -268,9 +297,18 @@ static bool expunge_dooms(const struct store_purge *purge, const uint8_t *entry)
         entry_view_init(&view, entry);
         uint8_t name[255];
         size_t name_len = entry_view_qname(&view, name);
-        for (size_t i = 0; i < e->n; i++)
+        for (size_t i = 0; i < e->n && !e->selections[i].selector.name; i++)
                 if (selected(&e->selections[i], entry, &view, name, name_len))
                         return true;
+        /* The name itself, and all that it is below. */
+        for (size_t at = 0; at < name_len; at += 1u + name[at]) {
+                const uint8_t *suffix = name + at;
+                size_t len = name_len - at;
+                for (size_t i = first_with(e, suffix, len);
+                     i < e->n && name_order(&e->selections[i], suffix, len) == 0; i++)
+                        if (selected(&e->selections[i], entry, &view, name, name_len))
+                                return true;
+        }
         return false;
 }
 
@@ -324,6 +362,7 @@ int64_t sardine_expunge_many(sardine_cache *cache, size_t n, const struct sardin
         }
         for (size_t i = 0; i < n; i++)
                 snapshot_purged(cache, element(selectors, i));
+        qsort(e->selections, n, sizeof *e->selections, selection_order);
         uint64_t removed = cache_purge(cache, &e->purge);
         return (int64_t)removed;
 }

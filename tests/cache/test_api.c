@@ -304,6 +304,37 @@ static void b77_many_at_once(void **state)
         assert_int_equal(kit_stats(&kit).entries, 13);
 }
 
+/* The same name twice, selectors without a name, and the root among a hundred. */
+static void b77_many_of_all_kinds(void **state)
+{
+        (void)state;
+        kit_open(&kit);
+        char text[32];
+        uint8_t name[100][255];
+        struct sardine_selector sel[103];
+        for (unsigned i = 0; i < 200; i++) {
+                snprintf(text, sizeof text, "%s%u.x", i % 3 ? "n" : "longer.n", i);
+                fill_a(ASK(text, 1));
+                if (i >= 100)
+                        continue;
+                sel[i] = (struct sardine_selector){.sz = sizeof *sel, .name = name[i], .below = i % 2};
+                sel[i].name_len = (uint32_t)sardine_name_from_text(text, name[i]);
+        }
+        sel[100] = sel[50];
+        sel[50].qtype = 28; /* not there; that without a type is found all the same */
+        sel[101] = (struct sardine_selector){.sz = sizeof *sel, .use_rcode = 1, .rcode = DNS_SERVFAIL};
+        sel[102] = (struct sardine_selector){
+            .sz = sizeof *sel, .name = (const uint8_t *)"", .name_len = 1, .below = 1, .qtype = DNS_TXT};
+        fill(&kit, ASK("f.y", 1), REPLY("f.y", 1, .rcode = DNS_SERVFAIL));
+        fill(&kit, ASK("t.y", DNS_TXT), REPLY("t.y", DNS_TXT, .records = "t.y 60 IN TXT hello"));
+        assert_int_equal(sardine_expunge_many(kit.cache, 103, sel), 102);
+        for (unsigned i = 0; i < 200; i++) {
+                snprintf(text, sizeof text, "%s%u.x", i % 3 ? "n" : "longer.n", i);
+                assert_int_equal(look(&kit, ASK(text, 1))->outcome, i < 100 ? SARDINE_MISS : SARDINE_HIT);
+        }
+        assert_int_equal(kit_stats(&kit).entries, 100);
+}
+
 static void release(struct store_purge *purge)
 {
         free(purge);
@@ -434,6 +465,7 @@ int main(void)
             T(b76_entries_as_messages),
             T(b77_expunge_takes_every_variant_and_nothing_else),
             T(b77_many_at_once),
+            T(b77_many_of_all_kinds),
             T(b69_b70_answers_that_come_during_a_purge),
             T(expunge_down_and_purge_expired),
             T(b88_cache_only),

@@ -132,6 +132,7 @@ static bool build_row(struct subnets *set, unsigned row, struct subnet_item *ite
         set->row[row].value = malloc((2 * count + 1) * sizeof *set->row[row].value);
         if (!set->row[row].first || !set->row[row].value)
                 return false;
+        set->row[row].count = 0;
         emit(&b, 0, 0);
         for (size_t i = 0; i <= count; i++) {
                 /* Networks end where this one begins, or all of them after the last one. */

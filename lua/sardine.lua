@@ -174,6 +174,14 @@ local OPTIONS = {
     stalePositive = flag('stale_positive'),
     refreshPercent = whole('refresh_percent', 50),
     capBySignature = flag('cap_by_signature'),
+    policy = function(options, value, name)
+        if type(value) ~= 'string' then
+            fail('newPacketCache: %s must be the name of a file', name)
+        end
+        options.policy = value
+    end,
+    policyWatch = whole('policy_watch'),
+    policyLibraries = boolean(function(options, value) options.policy_libraries = value end),
     oneHitShare = whole('one_hit_share', 100),
     negativeShare = whole('negative_share', 100),
     staleShare = whole('stale_share', 100),
@@ -264,6 +272,35 @@ end
 
 function methods:expunge(n)
     return removed(lib.sardine_expunge_to(cache_of(self), limit(n, 'expunge')))
+end
+
+-- Load the policy's file again. The old one stays when the new one is broken; returns what the console is to show.
+function methods:reloadPolicy()
+    local why = ffi.new('char[512]')
+    local err = lib.sardine_policy_reload(cache_of(self), why, ffi.sizeof(why))
+    return err == 0 and 'policy loaded' or 'policy not loaded: ' .. ffi.string(why)
+end
+
+-- Calls, errors, timeouts and skipped calls of the policy's hooks, by name: key_calls, store_errors ...
+function methods:getPolicyStats()
+    local stats = ffi.new('struct sardine_policy_stats')
+    stats.sz = ffi.sizeof(stats)
+    lib.sardine_policy_stats_get(cache_of(self), stats)
+    local result = { loads = tonumber(stats.loads), loadFailures = tonumber(stats.load_failures) }
+    for number, hook in ipairs { 'key', 'store', 'evict', 'stale' } do
+        for _, what in ipairs { 'calls', 'errors', 'timeouts', 'skipped' } do
+            result[hook .. '_' .. what] = tonumber(stats[what][number - 1])
+        end
+    end
+    return result
+end
+
+-- Remove what a list names: a name or a network on each line. Returns how many entries went.
+function methods:expungeList(text)
+    if type(text) ~= 'string' then
+        fail('expungeList: the list must be a string of lines')
+    end
+    return removed(lib.sardine_expunge_list(cache_of(self), text, #text))
 end
 
 function methods:purgeExpired(n)
@@ -363,7 +400,8 @@ local followers = setmetatable({}, { __mode = 'k' })
 local stale_entries_ttl = 0
 
 -- What `set` holds beside the fields of struct sardine_options.
-local NOT_FIELDS = { split = true, always_do = true, name = true }
+local NOT_FIELDS = { split = true, always_do = true, name = true, policy = true, policy_watch = true,
+                     policy_libraries = true }
 
 -- Create the library's cache for a PacketCache object, by the options set in it.
 local function create(self)
@@ -392,6 +430,14 @@ local function create(self)
     end
     self.cache = ffi.gc(cache[0], function() lib.sardine_dnsdist_destroy(id) end)
     self.id = id
+    if set.policy then
+        local reason = ffi.new('char[512]')
+        local libraries = set.policy_libraries and lib.SARDINE_POLICY_ALL_LIBRARIES or 0
+        local err = lib.sardine_dnsdist_policy(id, set.policy, libraries, set.policy_watch or 0, reason, ffi.sizeof(reason))
+        if err < 0 then
+            fail('newPacketCache: policy: %s', ffi.string(reason))
+        end
+    end
     self.options = opt
     self.stale_window = opt.stale_window
 end

@@ -69,6 +69,7 @@ struct sardine_cache {
         struct snapshots snapshots;
         struct counters counters;
         struct policy_state policy_state;
+        bool keeps[POLICY_CLASSES]; /* the policy's classes of entries that stay; under the store's lock */
 };
 
 /* The cache second. */

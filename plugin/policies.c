@@ -10,6 +10,7 @@
 #include "cache.h"
 #include "policy/policy.h"
 #include "store/epoch.h"
+#include "verdict.h"
 
 static void add_stats(const struct policy *policy, struct policy_hook_stats sum[POLICY_HOOKS])
 {
@@ -31,9 +32,45 @@ static void wait_for_readers(void)
                 nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
 }
 
+/* The store's judge: by the entry's class, or the evict hook. */
+static int judge(const void *ctx, const uint8_t *entry, uint32_t popularity)
+{
+        const sardine_cache *cache = ctx;
+        epoch_enter();
+        const struct policy *policy = policy_of(cache);
+        int weight = policy ? verdict_evict(policy, entry, popularity, cache_now(cache)) : POLICY_NO_ANSWER;
+        /* What would go stays with a chance that makes it stay `weight` times as long. */
+        bool again = weight > 1 && epoch_dice() % (uint32_t)weight != 0;
+        epoch_leave();
+        if (weight == POLICY_NO_ANSWER)
+                return STORE_AS_EVER;
+        if (weight == 0)
+                return STORE_GOES;
+        if (weight == POLICY_WEIGHT_KEEP)
+                return (int)popularity;
+        return popularity > 0 || !again ? STORE_AS_EVER : 0;
+}
+
+static bool judges(const struct policy *policy)
+{
+        bool weighs = policy_has(policy, POLICY_HOOK_EVICT);
+        for (unsigned class = 0; class < POLICY_CLASSES; class ++)
+                weighs |= class == POLICY_CLASS_KEEP ? policy->rules->weights[class] != POLICY_WEIGHT_KEEP
+                                                     : policy->rules->weights[class] != 1;
+        return weighs;
+}
+
 /* Under the lock. */
 static void exchange(sardine_cache *cache, struct policy *policy)
 {
+        store_lock(cache->store);
+        for (unsigned class = 0; class < POLICY_CLASSES; class ++)
+                cache->keeps[class] = policy && policy->rules->weights[class] == POLICY_WEIGHT_KEEP;
+        store_unlock(cache->store);
+        const struct policy_rules *rules = policy ? policy->rules : NULL;
+        store_set_policy(cache->store, policy && judges(policy) ? judge : NULL,
+                         rules ? rules->share_one_hit : 0, rules ? rules->share_negative : 0,
+                         rules ? rules->share_stale : 0);
         struct policy *old = atomic_exchange(&cache->policy, policy);
         if (!old)
                 return;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "host/flight.h"
 #include "host/message.h"
@@ -47,6 +48,11 @@ static struct {
         const char *(*get_tag)(const void *dq, const char *label);
         void (*set_tag)(void *dq, const char *label, const char *value);
         bool (*set_restartable)(void *dq); /* from 1.8 on; NULL before */
+        /* For policies; NULL: none. */
+        void (*get_localaddr)(const void *dq, const void **addr, size_t *size);
+        uint16_t (*get_local_port)(const void *dq);
+        void (*set_use_ecs)(void *dq, bool use);
+        void (*set_ecs_prefix_length)(void *dq, uint16_t length);
 } dnsdist;
 
 static const char *missing;
@@ -74,6 +80,12 @@ static void resolve(void)
         FIND(get_tag);
         FIND(set_tag);
 #undef FIND
+#define FIND(name) *(void **)&dnsdist.name = dlsym(RTLD_DEFAULT, "dnsdist_ffi_dnsquestion_" #name)
+        FIND(get_localaddr);
+        FIND(get_local_port);
+        FIND(set_use_ecs);
+        FIND(set_ecs_prefix_length);
+#undef FIND
         *(void **)&dnsdist.get_protocol = dlsym(RTLD_DEFAULT, "dnsdist_ffi_dnsquestion_get_protocol");
         *(void **)&dnsdist.set_restartable = dlsym(RTLD_DEFAULT, "dnsdist_ffi_dnsquestion_set_restartable");
 }
@@ -87,6 +99,7 @@ const char *sardine_dnsdist_missing(void)
 /* A flag of a cache, beside those of enum sardine_dnsdist_flag: responses may have to be replaced. */
 enum {
         TAKE_QUERY = 1 << 16,
+        HAS_POLICY = 1 << 17,
 };
 
 /* Caches. A number is never given twice, and leads to its slot. Threads find the slot without a lock. */
@@ -94,6 +107,7 @@ static struct {
         _Atomic uint32_t id;
         _Atomic uint32_t flags; /* enum sardine_dnsdist_flag, and whether queries are taken along */
         _Atomic uint32_t udp_size;
+        _Atomic uint32_t watch; /* seconds between looks at the policy's file; 0: none */
         _Atomic(sardine_cache *) cache;
 } caches[MAX_CACHES];
 
@@ -291,6 +305,53 @@ void sardine_dnsdist_destroy(uint32_t id)
         pthread_mutex_unlock(&registry);
 }
 
+/* Look at the files of policies that are watched. */
+static void *watch_policies(void *unused)
+{
+        for (uint32_t seconds = 1;; seconds++) {
+                nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+                struct worker *worker = worker_of_thread();
+                for (uint32_t i = 0; worker != NULL && i < MAX_CACHES; i++) {
+                        uint32_t watch = atomic_load(&caches[i].watch);
+                        sardine_cache *cache = watch != 0 && seconds % watch == 0
+                                                   ? enter(worker, atomic_load(&caches[i].id))
+                                                   : NULL;
+                        char why[512], line[600];
+                        if (cache != NULL && sardine_policy_changed(cache) == 1) {
+                                int err = sardine_policy_reload(cache, why, sizeof why);
+                                snprintf(line, sizeof line, "policy reloaded%s%s", err ? " in vain: " : "",
+                                         err ? why : "");
+                                log_line(NULL, SARDINE_LOG_WARNING, line);
+                        }
+                        leave(worker);
+                }
+        }
+        return unused;
+}
+
+int sardine_dnsdist_policy(uint32_t id, const char *path, uint32_t flags, uint32_t watch, char *why,
+                           size_t why_size)
+{
+        static bool watching; /* under the registry's lock */
+        pthread_mutex_lock(&registry);
+        sardine_cache *cache = atomic_load(&caches[id % MAX_CACHES].id) == id
+                                   ? atomic_load(&caches[id % MAX_CACHES].cache)
+                                   : NULL;
+        int err = cache != NULL ? sardine_policy_load(cache, path, flags, why, why_size) : -EINVAL;
+        if (err == 0)
+                atomic_fetch_or(&caches[id % MAX_CACHES].flags, (uint32_t)HAS_POLICY);
+        pthread_t thread;
+        if (err == 0 && watch != 0 && !watching) {
+                err = -pthread_create(&thread, NULL, watch_policies, NULL);
+                watching = err == 0;
+                if (watching)
+                        pthread_detach(thread);
+        }
+        atomic_store(&caches[id % MAX_CACHES].watch, err == 0 ? watch : 0);
+        pthread_mutex_unlock(&registry);
+        return err;
+}
+
 int sardine_dnsdist_pool(const char *name)
 {
         int result = -ENOSPC;
@@ -352,6 +413,38 @@ static void make_query(struct sardine_query *query, const void *dq, const uint8_
         };
 }
 
+static const char *tag_for_policy(void *dq, const char *name)
+{
+        return dnsdist.get_tag(dq, name);
+}
+
+/* What a policy may want to know of it beside. */
+static void add_origin(struct sardine_query *query, uint32_t id, uint32_t pool, void *dq)
+{
+        if (!(atomic_load_explicit(&caches[id % MAX_CACHES].flags, memory_order_relaxed) & HAS_POLICY))
+                return;
+        const void *local = NULL;
+        size_t local_len = 0;
+        if (dnsdist.get_localaddr != NULL)
+                dnsdist.get_localaddr(dq, &local, &local_len);
+        query->local = local;
+        query->local_len = local_len == 4 || local_len == 16 ? (uint32_t)local_len : 0;
+        query->local_port = dnsdist.get_local_port != NULL ? dnsdist.get_local_port(dq) : 0;
+        query->pool = pools[pool].name;
+        query->host_tag = tag_for_policy;
+        query->host_ctx = dq;
+}
+
+/* The policy's word on what the backend may be told of the client, for `useClientSubnet`. */
+static void limit_ecs(const struct sardine_query *query, const struct sardine_answer *answer, void *dq)
+{
+        uint32_t limit = query->client_len == 4 ? answer->ecs_ipv4 : answer->ecs_ipv6;
+        if (limit == 0 && dnsdist.set_use_ecs != NULL)
+                dnsdist.set_use_ecs(dq, false);
+        else if (limit != 0 && limit <= 128 && dnsdist.set_ecs_prefix_length != NULL)
+                dnsdist.set_ecs_prefix_length(dq, (uint16_t)limit);
+}
+
 static struct sardine_answer room_for_answer(struct worker *worker)
 {
         return (struct sardine_answer){
@@ -384,8 +477,9 @@ static uint32_t chosen_pool(const void *dq)
 }
 
 /* Ask the backend with DO for a client that did not set it. The token is then one for that query. */
-static void add_do(struct worker *worker, sardine_cache *cache, uint32_t udp_size, void *dq)
+static void add_do(struct worker *worker, sardine_cache *cache, uint32_t id, uint32_t pool, void *dq)
 {
+        uint32_t udp_size = atomic_load_explicit(&caches[id % MAX_CACHES].udp_size, memory_order_relaxed);
         struct flight *flight = &worker->flight;
         uint8_t query[FLIGHT_QUERY_MAX + MESSAGE_OPT];
         struct sardine_query asked;
@@ -393,6 +487,7 @@ static void add_do(struct worker *worker, sardine_cache *cache, uint32_t udp_siz
         size_t len = message_add_do(query, flight->query_len, sizeof query,
                                     (uint16_t)(udp_size < UDP_RESPONSE_MAX ? udp_size : UDP_RESPONSE_MAX));
         make_query(&asked, dq, query, len);
+        add_origin(&asked, id, pool, dq);
         struct sardine_token token;
         if (len == 0 || sardine_token_init(cache, &asked, &token) != 0 || !dnsdist.set_size(dq, len))
                 return;
@@ -402,8 +497,8 @@ static void add_do(struct worker *worker, sardine_cache *cache, uint32_t udp_siz
 }
 
 /* The query misses: note what its response will need. */
-static void take_off(struct worker *worker, sardine_cache *cache, uint32_t id, bool refresh, bool with_do,
-                     void *dq)
+static void take_off(struct worker *worker, sardine_cache *cache, uint32_t id, uint32_t pool, bool refresh,
+                     bool with_do, void *dq)
 {
         struct flight *flight = &worker->flight;
         uint32_t flags = atomic_load_explicit(&caches[id % MAX_CACHES].flags, memory_order_relaxed);
@@ -415,9 +510,7 @@ static void take_off(struct worker *worker, sardine_cache *cache, uint32_t id, b
                 memcpy(flight->query, dnsdist.get_header(dq), len);
                 flight->query_len = (uint16_t)len;
                 if (with_do || flags & SARDINE_DNSDIST_ALWAYS_DO)
-                        add_do(worker, cache,
-                               atomic_load_explicit(&caches[id % MAX_CACHES].udp_size, memory_order_relaxed),
-                               dq);
+                        add_do(worker, cache, id, pool, dq);
         }
         flight_write(flight, worker->tag);
         dnsdist.set_tag(dq, FLIGHT_TAG, worker->tag);
@@ -479,6 +572,7 @@ int sardine_dnsdist_lookup(uint32_t pool, void *dq)
 
         struct sardine_query query;
         make_query(&query, dq, dnsdist.get_header(dq), dnsdist.get_len(dq));
+        add_origin(&query, id, pool, dq);
         query.flags = dnsdist.get_skip_cache(dq) ? SARDINE_SKIP : 0;
         worker->flight.token.len = 0;
         struct sardine_answer answer = room_for_answer(worker);
@@ -488,9 +582,11 @@ int sardine_dnsdist_lookup(uint32_t pool, void *dq)
                 top_count(&worker->top, id, query.packet, query.len,
                           outcome == SARDINE_HIT || outcome == SARDINE_STALE);
         bool miss = worker->flight.token.len > 0;
-        if (miss) /* or the client that fetches a fresh answer for everybody */
-                take_off(worker, cache, id, outcome == SARDINE_REFRESH,
+        if (miss) { /* or the client that fetches a fresh answer for everybody */
+                limit_ecs(&query, &answer, dq);
+                take_off(worker, cache, id, pool, outcome == SARDINE_REFRESH,
                          outcome == SARDINE_REFRESH && answer.dnssec_ok, dq);
+        }
         leave(worker);
 
         if (!miss && (outcome == SARDINE_HIT || outcome == SARDINE_STALE) &&
@@ -505,11 +601,13 @@ int sardine_dnsdist_lookup(uint32_t pool, void *dq)
 }
 
 /* Expired data in place of a failure. Returns whether there was any. */
-static bool rescue(struct worker *worker, sardine_cache *cache, void *dr)
+static bool rescue(struct worker *worker, sardine_cache *cache, unsigned rcode, void *dr)
 {
         struct sardine_query query;
         make_query(&query, dr, worker->flight.query, worker->flight.query_len);
+        query.failure = rcode;
         struct sardine_answer answer = room_for_answer(worker);
+        answer.token = &worker->flight.token;
         int outcome = sardine_failed(cache, &query, &answer);
         if (outcome != SARDINE_STALE && outcome != SARDINE_HIT)
                 return false;
@@ -592,7 +690,7 @@ void sardine_dnsdist_response(void *dr)
                 bool failed = rcode == MESSAGE_SERVFAIL || rcode == MESSAGE_REFUSED;
                 if (failed && flight->query_len > 0 &&
                     (flags & SARDINE_DNSDIST_RESCUE || flight->flags & FLIGHT_REFRESH))
-                        rescued = rescue(worker, cache, dr);
+                        rescued = rescue(worker, cache, rcode, dr);
                 if (!rescued)
                         keep(worker, cache, dr);
         }
@@ -648,7 +746,8 @@ int sardine_dnsdist_self_answered(void *dr)
         struct worker *worker = landing(dr);
         if (worker != NULL && worker->flight.query_len > 0) {
                 sardine_cache *cache = enter(worker, worker->flight.cache);
-                bool rescued = cache != NULL && what != SARDINE_DNSDIST_IGNORE && rescue(worker, cache, dr);
+                bool rescued =
+                    cache != NULL && what != SARDINE_DNSDIST_IGNORE && rescue(worker, cache, 0, dr);
                 if (rescued) {
                         mark_hit(dr);
                 } else if (worker->flight.flags & FLIGHT_DO_ADDED && what != SARDINE_DNSDIST_DROP) {

@@ -53,6 +53,11 @@ int sardine_dnsdist_create(const struct sardine_options *options, uint32_t flags
  * inside the cache. The caller makes sure that nobody uses the `sardine_cache *` any more. */
 void sardine_dnsdist_destroy(uint32_t cache);
 
+/* Load a policy for this cache, as sardine_policy_load() does. `watch`: every so many seconds, look whether
+ * the file has changed, and load it again then; 0: never. A thread of ours does that. */
+int sardine_dnsdist_policy(uint32_t cache, const char *path, uint32_t flags, uint32_t watch, char *why,
+                           size_t why_size);
+
 /* The number of a pool, 0 or above; the default pool's name is "". -ENOSPC with too many pools, -ENOMEM. */
 int sardine_dnsdist_pool(const char *name);
 

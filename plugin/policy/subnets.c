@@ -112,6 +112,7 @@ static void emit(const struct row_builder *b, subnet_address first, uint32_t val
         size_t n = b->set->row[b->row].count;
         if (n > 0 && b->set->row[b->row].first[n - 1] == first)
                 n--;
+        b->set->row[b->row].count = n;
         if (n > 0 && b->set->row[b->row].value[n - 1] == value)
                 return;
         b->set->row[b->row].first[n] = first;

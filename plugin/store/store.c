@@ -79,6 +79,7 @@ int store_create(const struct store_options *options, struct store **out)
         memset(store, 0, sizeof *store);
         store->options = *options;
         set_shares(&store->options);
+        store->created = store->options;
         store->hash_mask = UINT64_MAX;
         if (options->hash_bits > 0 && options->hash_bits < HASH_BITS)
                 store->hash_mask = ((UINT64_C(1) << options->hash_bits) - 1) << (64 - HASH_BITS);
@@ -267,6 +268,17 @@ void store_prefetch_entry(struct store *store, uint64_t hash)
 void store_lock(struct store *store)
 {
         pthread_mutex_lock(&store->lock);
+}
+
+void store_set_policy(struct store *store, store_judge_fn judge, uint8_t new_share, uint8_t negative_share,
+                      uint8_t stale_share)
+{
+        store_lock(store);
+        store->options.judge = judge;
+        store->options.new_share = new_share ? new_share : store->created.new_share;
+        store->options.negative_share = negative_share ? negative_share : store->created.negative_share;
+        store->options.stale_share = stale_share ? stale_share : store->created.stale_share;
+        store_unlock(store);
 }
 
 void store_unlock(struct store *store)

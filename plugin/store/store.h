@@ -104,6 +104,11 @@ const uint8_t *store_find(struct store *store, uint64_t hash, store_match match,
 void store_prefetch_bucket(struct store *store, uint64_t hash);
 void store_prefetch_entry(struct store *store, uint64_t hash);
 
+/* From now on, this judge (NULL: none) and these shares, in percent; 0: as it was created with. Takes the
+ * lock itself. */
+void store_set_policy(struct store *store, store_judge_fn judge, uint8_t new_share, uint8_t negative_share,
+                      uint8_t stale_share);
+
 void store_lock(struct store *store);
 void store_unlock(struct store *store);
 

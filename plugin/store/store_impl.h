@@ -32,7 +32,7 @@ struct store {
         /* What readers use, constant but for the atomics in the index. */
         struct index index;
         struct log log;
-        struct store_options options;
+        struct store_options options, created; /* as they are, and as they were at first */
         uint64_t hash_mask;
         struct purges purges;
 

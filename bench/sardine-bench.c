@@ -27,7 +27,8 @@
         X(expunge)                                                                                           \
         X(hitratio)                                                                                          \
         X(ladder)                                                                                            \
-        X(peer)
+        X(peer)                                                                                              \
+        X(snapshot)
 
 #define DECLARE(name) extern const struct scenario scenario_##name;
 #define LIST(name)    &scenario_##name,

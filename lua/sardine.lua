@@ -182,6 +182,13 @@ local OPTIONS = {
     end,
     policyWatch = whole('policy_watch'),
     policyLibraries = boolean(function(options, value) options.policy_libraries = value end),
+    snapshot = function(options, value, name)
+        if type(value) ~= 'string' or value:sub(1, 1) ~= '/' then
+            fail('newPacketCache: %s must be the path of a file, from the root', name)
+        end
+        options.snapshot = value
+    end,
+    snapshotInterval = whole('snapshot_interval'),
     oneHitShare = whole('one_hit_share', 100),
     negativeShare = whole('negative_share', 100),
     staleShare = whole('stale_share', 100),
@@ -380,6 +387,38 @@ function methods:getDomainListByAddress(address)
     return list_of(lib.sardine_dnsdist_names_with(cache, bytes, length), tostring)
 end
 
+-- Save to a file, which takes as long as it takes: the console waits, queries do not. Without a path, the snapshot
+-- that is kept is saved in the background.
+function methods:save(path)
+    local cache = cache_of(self)
+    if path == nil then
+        local err = lib.sardine_snapshot_request(cache)
+        return err == 0 and 'Saving' or 'There is no snapshot to save: see the option snapshot'
+    end
+    local result = ffi.new('struct sardine_snapshot_result')
+    result.sz = ffi.sizeof(result)
+    local err = lib.sardine_snapshot_save(cache, path, result)
+    if err < 0 then
+        return string.format('Error saving %s: %s', path, ffi.string(lib.sardine_strerror(err)))
+    end
+    return string.format('Saved %d entries, %d bytes', tonumber(result.entries), tonumber(result.bytes))
+end
+
+-- Load from a file; what is in the cache already stays.
+function methods:load(path)
+    local cache = cache_of(self)
+    local result = ffi.new('struct sardine_snapshot_result')
+    result.sz = ffi.sizeof(result)
+    local err = lib.sardine_snapshot_load(cache, path, result)
+    local why = result.why ~= nil and ffi.string(result.why) or nil
+    if err < 0 then
+        return string.format('Error loading %s: %s', path, why or ffi.string(lib.sardine_strerror(err)))
+    end
+    return string.format('Loaded %d entries (%d expired, %d fresher here, %d purged, %d damaged blocks)%s',
+                         tonumber(result.entries), tonumber(result.expired), tonumber(result.present),
+                         tonumber(result.purged), tonumber(result.damaged), why and ': ' .. why or '')
+end
+
 PacketCache.__tostring = methods.toString
 function PacketCache.__index(_, name)
     return methods[name] or fail('PacketCache has no method "%s" in this version', tostring(name))
@@ -401,7 +440,21 @@ local stale_entries_ttl = 0
 
 -- What `set` holds beside the fields of struct sardine_options.
 local NOT_FIELDS = { split = true, always_do = true, name = true, policy = true, policy_watch = true,
-                     policy_libraries = true }
+                     policy_libraries = true, snapshot = true, snapshot_interval = true }
+
+-- dnsdist's shutdown() ends the process on the spot: the snapshots come first.
+local ending_wanted = false
+local function want_ending()
+    if ending_wanted then
+        return
+    end
+    ending_wanted = true
+    local shutdown = _G.shutdown
+    function _G.shutdown()
+        lib.sardine_dnsdist_ending()
+        shutdown()
+    end
+end
 
 -- Create the library's cache for a PacketCache object, by the options set in it.
 local function create(self)
@@ -437,6 +490,13 @@ local function create(self)
         if err < 0 then
             fail('newPacketCache: policy: %s', ffi.string(reason))
         end
+    end
+    if set.snapshot then
+        local err = lib.sardine_dnsdist_keep(self.cache, set.snapshot, set.snapshot_interval or 600)
+        if err < 0 then
+            fail('newPacketCache: snapshot %s: %s', set.snapshot, ffi.string(lib.sardine_strerror(err)))
+        end
+        want_ending()
     end
     self.options = opt
     self.stale_window = opt.stale_window

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "host/flight.h"
+#include "host/keep.h"
 #include "host/message.h"
 #include "host/refused.h"
 #include "host/registry.h"
@@ -300,6 +301,7 @@ void sardine_dnsdist_destroy(uint32_t id)
                 for (struct worker *worker = atomic_load(&workers); worker != NULL; worker = worker->next)
                         while (atomic_load(&worker->inside) == cache)
                                 sched_yield();
+                sardine_dnsdist_keep_no_more(cache);
                 sardine_destroy(cache);
         }
         pthread_mutex_unlock(&registry);

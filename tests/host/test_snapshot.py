@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""Real dnsdist: what is in the cache outlives it, however it ends."""
+import os
+import signal
+import tempfile
+import time
+
+import loader
+from cases import DnsdistTest
+from dnsmsg import A, a, query
+
+
+class Snapshot(DnsdistTest):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "cache")
+
+    def cache(self, options=""):
+        return (
+            "local sardine = require 'sardine'\n"
+            f"pc = sardine.newPacketCache(10000, {{snapshot='{self.path}', {options}}})\nsardine.attach(pc)\n"
+        )
+
+    def fill(self, host, *names):
+        for name in names:
+            self.upstream.on(name, A, [a(name, 300)])
+            host.ask(query(name))
+
+    def await_file(self, there=True):
+        deadline = time.monotonic() + 20
+        while os.path.exists(self.path) != there:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+
+    def expect_warm(self, *names, there=True):
+        """A new dnsdist answers these without asking anybody."""
+        host = self.start(self.cache())
+        deadline = time.monotonic() + 20
+        while '"entries": 0' in host.console("pc:getStats()") and time.monotonic() < deadline:
+            time.sleep(0.02)
+        for name in names:
+            before = self.upstream.asked(name)
+            answer = host.ask(query(name))
+            self.assertEqual(len(answer.answer), 1)
+            self.assertLessEqual(answer.answer[0].ttl, 300)
+            self.assertEqual(self.upstream.asked(name) - before, 0 if there else 1)
+        return host
+
+    def b84_sigterm(self):
+        host = self.start(self.cache())
+        self.fill(host, "one.example", "two.example")
+        status = host.stop()
+        self.assertIn(status, (0, -signal.SIGTERM, 128 + signal.SIGTERM))
+        self.expect_warm("one.example", "two.example")
+
+    def b84_sigint(self):
+        host = self.start(self.cache())
+        self.fill(host, "one.example")
+        host.stop(signal.SIGINT)
+        self.expect_warm("one.example")
+
+    def b84_shutdown_from_the_console(self):
+        host = self.start(self.cache())
+        self.fill(host, "one.example")
+        try:
+            host.console("shutdown()")
+        except Exception:  # the console ends with the rest
+            pass
+        host.process.wait(20)
+        self.expect_warm("one.example")
+
+    def b84_killed_after_an_interval(self):
+        host = self.start(self.cache("snapshotInterval=1"))
+        self.fill(host, "one.example")
+        self.await_file()
+        time.sleep(1.5)
+        host.stop(signal.SIGKILL)
+        self.expect_warm("one.example")
+
+    def b70_a_purge_survives_a_crash(self):
+        host = self.start(self.cache())
+        self.fill(host, "one.example", "two.example")
+        host.console("pc:save()")
+        self.await_file()
+        host.console("pc:expungeByName('one.example')")
+        host.stop(signal.SIGKILL)
+        warm = self.expect_warm("two.example")
+        self.assertEqual(self.upstream.asked("one.example"), 1)
+        warm.ask(query("one.example"))
+        self.assertEqual(self.upstream.asked("one.example"), 2)
+
+    def b84_by_hand(self):
+        other = self.path + ".copy"
+        host = self.start(self.cache())
+        self.fill(host, "one.example")
+        self.assertIn("Saved 1 entries", host.console(f"pc:save('{other}')"))
+        self.assertIn("Loaded 0 entries (0 expired, 1 fresher here", host.console(f"pc:load('{other}')"))
+        self.assertIn("Error", host.console("pc:load('/nowhere')"))
+        self.assertIn("Error", host.console("pc:save('/nowhere/at/all')"))
+
+    def b85_a_damaged_file_is_a_cold_start(self):
+        with open(self.path, "wb") as file:
+            file.write(b"sardsnap" + os.urandom(5000))
+        host = self.start(self.cache())
+        self.fill(host, "one.example")
+        host.stop()
+        self.expect_warm("one.example")
+
+    def b91_wrong_options_are_told(self):
+        for wrong in ("snapshot='relative'", "snapshot=1", "snapshot='/nowhere/at/all'"):
+            with self.assertRaises(RuntimeError):
+                self.start(
+                    f"require('sardine').newPacketCache(10, {{{wrong}}})\n",
+                )
+
+
+if __name__ == "__main__":
+    loader.main()

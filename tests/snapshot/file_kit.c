@@ -106,6 +106,11 @@ void file_age(const char *path, int64_t seconds)
         file_edit(path, make_older);
 }
 
+void file_fresh(const char *path)
+{
+        file_age(path, -50);
+}
+
 struct lines {
         sardine_cache *cache;
         char **line;

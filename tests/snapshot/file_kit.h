@@ -24,6 +24,9 @@ void file_seal(uint8_t *bytes, size_t len);
 /* As if it had been written so many seconds earlier, and the machine started again since. */
 void file_age(const char *path, int64_t seconds);
 
+/* As if no time had passed since, for half a minute at least: this machine may be slow. */
+void file_fresh(const char *path);
+
 /* Change the header of a file. */
 void file_edit(const char *path, void (*edit)(struct snapshot_header *header));
 

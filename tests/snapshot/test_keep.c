@@ -87,6 +87,7 @@ static void b84_saved_at_the_end_and_loaded_at_the_start(void **state)
         char *before = contents(old.cache);
         assert_int_equal(sardine_snapshot_stop(old.cache), 0);
         assert_true(file_there(path_of("s")));
+        file_fresh(path_of("s"));
         keep(&new, 0, true, true);
         await(&new, 1, 0);
         assert_int_equal(status(&new).loaded.entries, 8 + 1 + 50);
@@ -187,6 +188,7 @@ static void die(const char *name)
 
 static void keep_dead(struct kit *kit)
 {
+        file_fresh(path_of("dead"));
         const struct sardine_snapshot_options options = {
             .sz = sizeof options, .path = path_of("dead"), .load = 1};
         assert_int_equal(sardine_snapshot_keep(kit->cache, &options), 0);

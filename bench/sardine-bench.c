@@ -22,6 +22,7 @@
 #define SCENARIOS(X)                                                                                         \
         X(seed)                                                                                              \
         X(ecs)                                                                                               \
+        X(policy)                                                                                            \
         X(scale)                                                                                             \
         X(mixed)                                                                                             \
         X(expunge)                                                                                           \

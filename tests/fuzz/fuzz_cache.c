@@ -316,6 +316,7 @@ static void check_form(const struct query *query, const struct sardine_answer *a
                        struct wire_response *response)
 {
         const struct wire_query *wire = &query->wire;
+        MUST_BE_WRITTEN(reply, a->len);
         size_t limit = wire->udp_size < options.udp_payload_size ? wire->udp_size : options.udp_payload_size;
         MUST(a->len <= (query->q.transport == SARDINE_UDP ? limit : DNS_MAX_MESSAGE));
         MUST(wire_response_parse(reply, a->len, rrs, WIRE_RRS_MAX, response) == 0);
@@ -406,14 +407,27 @@ static void check_outcome(const struct query *query, const struct sardine_answer
                 remember_token(query);
 }
 
+static void take_token(const struct sardine_token *fresh)
+{
+        MUST_BE_WRITTEN(fresh->bytes, fresh->len);
+        memset(&token, 0, sizeof token);
+        token.len = fresh->len;
+        memcpy(token.bytes, fresh->bytes, fresh->len);
+}
+
 static void lookup(struct input *in)
 {
         struct query query;
         make_query(in, &query);
         uint8_t small = take(in);
+        UNWRITTEN(reply, sizeof reply);
+        struct sardine_token fresh;
+        UNWRITTEN(&fresh, sizeof fresh);
         struct sardine_answer a = {
-            .sz = sizeof a, .buf = reply, .cap = small < 8 ? small * 20u : sizeof reply, .token = &token};
-        check_outcome(&query, &a, sardine_lookup(cache, &query.q, &a));
+            .sz = sizeof a, .buf = reply, .cap = small < 8 ? small * 20u : sizeof reply, .token = &fresh};
+        int outcome = sardine_lookup(cache, &query.q, &a);
+        take_token(&fresh);
+        check_outcome(&query, &a, outcome);
 }
 
 static void batch(struct input *in)
@@ -426,6 +440,8 @@ static void batch(struct input *in)
         struct sardine_answer a[MOST] = {0};
         int outcomes[MOST];
         unsigned n = take(in) % (MOST + 1);
+        UNWRITTEN(room, sizeof room);
+        UNWRITTEN(tokens, sizeof tokens);
         for (unsigned i = 0; i < n; i++) {
                 make_query(in, &queries[i]);
                 q[i] = queries[i].q;
@@ -436,7 +452,7 @@ static void batch(struct input *in)
         for (unsigned i = 0; i < n; i++) {
                 if (outcomes[i] >= 0)
                         memcpy(reply, room[i], a[i].len);
-                token = tokens[i];
+                take_token(&tokens[i]);
                 check_outcome(&queries[i], &a[i], outcomes[i]);
         }
 }
@@ -445,6 +461,7 @@ static void failed(struct input *in)
 {
         struct query query;
         make_query(in, &query);
+        UNWRITTEN(reply, sizeof reply);
         struct sardine_answer a = {.sz = sizeof a, .buf = reply, .cap = sizeof reply};
         int outcome = sardine_failed(cache, &query.q, &a);
         if (outcome == SARDINE_HIT || outcome == SARDINE_STALE)
@@ -749,6 +766,7 @@ static void relay(struct input *in)
         uint8_t damage = take(in);
         if (damage > 128)
                 r.packet[damage % r.len] = take(in);
+        UNWRITTEN(reply, sizeof reply);
         struct sardine_answer a = {.sz = sizeof a, .buf = reply, .cap = sizeof reply};
         int outcome = sardine_render(cache, &query.q, r.packet, r.len, &a);
         struct wire_response response;

@@ -64,6 +64,7 @@ static void check_reply(const uint8_t *packet, const struct render_result *resul
                         const struct wire_query *query, const struct wire_response *origin)
 {
         struct wire_response response;
+        MUST_BE_WRITTEN(packet, result->len);
         MUST(result->len <= limit);
         MUST(wire_response_parse(packet, result->len, reply_rrs, WIRE_RRS_MAX, &response) == 0);
         MUST(response.qname_len == query->qname_len &&
@@ -107,9 +108,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             .dnssec_ok = true,
             .ageless = choice & CHOICE_AGELESS,
         };
+        UNWRITTEN(entry, sizeof entry);
+        UNWRITTEN(reply, sizeof reply);
+        UNWRITTEN(full, sizeof full);
         size_t length = entry_encode(&key, &response, &encode, entry, sizeof entry);
         if (length == 0)
                 return 0;
+        MUST_BE_WRITTEN(entry, length);
         MUST(length == entry_size(entry) && length % ENTRY_ALIGN == 0);
         MUST(entry_key_match(&key, entry));
         key.bytes[KEY_AT_FLAGS] ^= ENTRY_RD;

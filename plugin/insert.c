@@ -190,12 +190,32 @@ static int put(struct insert *in, uint64_t hash, const uint8_t *present)
         return present ? SARDINE_REPLACED : SARDINE_STORED;
 }
 
+/* May a failure not hide it (B41)? */
+static bool is_usable(const void *ctx, const uint8_t *answer, const struct entry_life *life)
+{
+        return may_replace(ctx, answer, life) != 0;
+}
+
+/* Would a failure for this network hide what is good for a larger one, or for everybody? */
+static bool hides_usable(const struct insert *in)
+{
+        const uint8_t *base = store_find_locked(in->cache->store, cache_hash(in->cache, &in->token.key),
+                                                entry_key_match, &in->token.key);
+        if (!base)
+                return false;
+        const struct entry_life life = entry_life(base);
+        return is_usable(in, base, &life) ||
+               networks_covered(in->cache, &in->token.key, &in->network, is_usable, in);
+}
+
 /* An outcome, or minus the reason for a refusal. */
 static int insert_locked(struct insert *in)
 {
         struct store *store = in->cache->store;
         if (in->token.generation != atomic_load_explicit(&in->cache->generation, memory_order_relaxed))
                 return -SARDINE_REFUSED_PURGED;
+        if (in->scoped && in->kind == LIFETIME_FAILURE && hides_usable(in))
+                return -SARDINE_REFUSED_FAILURE;
         if (in->scoped)
                 return networks_put(in->cache, &in->token.key, &in->network, in->entry, in->now, may_replace,
                                     in);
@@ -254,6 +274,32 @@ static unsigned ask_policy(struct insert *in)
         return 0;
 }
 
+/* It is not kept, and yet it is the newest truth: what has expired does not stand in any more (B40). */
+static void displace_stale(struct insert *in)
+{
+        struct store *store = in->cache->store;
+        const struct entry_key *key = &in->token.key;
+        uint32_t now = cache_now(in->cache);
+        store_lock(store);
+        if (in->token.generation != atomic_load_explicit(&in->cache->generation, memory_order_relaxed)) {
+                store_unlock(store);
+                return;
+        }
+        uint64_t hash = cache_hash(in->cache, key);
+        const uint8_t *present = store_find_locked(store, hash, entry_key_match, key);
+        if (in->scoped) {
+                networks_outdate(in->cache, key, &in->network, now);
+        } else if (present && entry_expiry(present) <= now) {
+                struct entry_view view;
+                entry_view_init(&view, present);
+                if (view.scopes) /* the list of pages stays */
+                        store_refresh_locked(store, present, 1, entry_life_code(present));
+                else
+                        store_remove_locked(store, hash, entry_key_match, key);
+        }
+        store_unlock(store);
+}
+
 static unsigned parse(struct insert *in, const uint8_t *packet, size_t len, struct wire_rr *small,
                       struct wire_rr **heap)
 {
@@ -281,6 +327,11 @@ static int insert(struct insert *in, const uint8_t *packet, size_t len, uint32_t
                 reason = matches_question(in);
         if (!reason)
                 reason = assess(in, failure_ttl);
+        if ((reason == SARDINE_REFUSED_TTL_ZERO || reason == SARDINE_REFUSED_TTL_SHORT ||
+             reason == SARDINE_REFUSED_NO_SOA) &&
+            in->cache->options.stale_window > 0 && in->response.rcode != DNS_SERVFAIL &&
+            in->response.rcode != DNS_REFUSED && !choose_network(in))
+                displace_stale(in);
         if (!reason)
                 reason = choose_network(in);
         if (!reason)

@@ -459,3 +459,66 @@ int networks_put(sardine_cache *cache, const struct entry_key *key, const struct
         put.built = cache->scratch;
         return put_answer(&put, answer, allow, ctx);
 }
+
+/* The place of the network's answer in its page; -1: there is none. */
+static int find_answer(sardine_cache *cache, const struct entry_key *base_key, const struct network *network,
+                       uint16_t pages, struct page_view *page)
+{
+        struct entry_key key = *base_key;
+        uint16_t number = page_of(network_hash(cache, network), pages);
+        entry_key_set_page(&key, network->code, number | (network->exact ? NETWORKS_EXACT : 0));
+        const uint8_t *entry =
+            store_find_locked(cache->store, cache_hash(cache, &key), entry_key_match, &key);
+        if (!entry)
+                return -1;
+        page_view_init(page, entry);
+        return page_find(page, network->addr);
+}
+
+static bool find_base(sardine_cache *cache, const struct entry_key *key, struct entry_view *base)
+{
+        const uint8_t *entry = store_find_locked(cache->store, cache_hash(cache, key), entry_key_match, key);
+        if (entry)
+                entry_view_init(base, entry);
+        return entry != NULL;
+}
+
+void networks_outdate(sardine_cache *cache, const struct entry_key *key, const struct network *network,
+                      uint32_t now)
+{
+        struct entry_view base;
+        struct page_view page;
+        if (!find_base(cache, key, &base))
+                return;
+        uint16_t pages = scope_pages(&base, network);
+        int at = pages ? find_answer(cache, key, network, pages, &page) : -1;
+        if (at >= 0 && page_life(&page, (unsigned)at).expiry <= now)
+                page_set_life(&page, (unsigned)at, (struct entry_life){.expiry = 1});
+}
+
+bool networks_covered(sardine_cache *cache, const struct entry_key *key, const struct network *network,
+                      networks_usable usable, const void *ctx)
+{
+        struct entry_view base;
+        if (!find_base(cache, key, &base))
+                return false;
+        for (uint8_t i = 0; i < base.scopes_count; i++) {
+                struct entry_scope scope = scope_at(&base, i);
+                struct network larger = {.code = scope.code};
+                uint8_t prefix = network_prefix(scope.code);
+                if (scope.pages & NETWORKS_EXACT ||
+                    network_family(scope.code) != network_family(network->code) ||
+                    prefix >= network_prefix(network->code))
+                        continue;
+                memcpy(larger.addr, network->addr, sizeof larger.addr);
+                wire_ecs_mask(larger.addr, prefix);
+                struct page_view page;
+                int at = find_answer(cache, key, &larger, scope.pages, &page);
+                if (at < 0)
+                        continue;
+                struct entry_life life = page_life(&page, (unsigned)at);
+                if (usable(ctx, page_answer(&page, (unsigned)at), &life))
+                        return true;
+        }
+        return false;
+}

@@ -45,4 +45,15 @@ typedef unsigned (*networks_allow)(const void *ctx, const uint8_t *present, cons
 int networks_put(sardine_cache *cache, const struct entry_key *key, const struct network *network,
                  const uint8_t *answer, uint32_t now, networks_allow allow, const void *ctx);
 
+/* Under the store's lock: if the network's answer has expired, it is not to stand in any more. */
+void networks_outdate(sardine_cache *cache, const struct entry_key *key, const struct network *network,
+                      uint32_t now);
+
+/* Under the store's lock: is there an answer that `usable` says yes to for a larger network that holds this
+ * one?
+ */
+typedef bool (*networks_usable)(const void *ctx, const uint8_t *answer, const struct entry_life *life);
+bool networks_covered(sardine_cache *cache, const struct entry_key *key, const struct network *network,
+                      networks_usable usable, const void *ctx);
+
 #endif

@@ -558,6 +558,94 @@ static void b20_a_scope_beyond_what_the_proxy_tells_is_for_the_network(void **st
                          SARDINE_MISS);
 }
 
+static int put_failure(const struct option *own, const struct option *answered)
+{
+        struct ask ask = ASK("cdn.example", 1, .rd = true, .options = own->bytes, .options_len = own->len);
+        uint8_t packet[1024];
+        struct sardine_query q = {.sz = sizeof q, .packet = packet, .len = ask_packet(&ask, packet)};
+        struct sardine_token token;
+        assert_int_equal(sardine_token_init(kit.cache, &q, &token), 0);
+        return put_token(
+            &kit, &token,
+            REPLY("cdn.example", 1, .rcode = DNS_SERVFAIL, .opt = answered->bytes, .opt_len = answered->len),
+            NULL);
+}
+
+/* A failure for a network would be found before what is good for a larger one, or for everybody. */
+static void b41_a_networks_failure_hides_nothing_usable(void **state)
+{
+        (void)state;
+        struct option own = ecs(192, 0, 2, 24, 0), scope24 = ecs(192, 0, 2, 24, 24);
+        struct option elsewhere = ecs(198, 51, 100, 24, 0), scope_elsewhere = ecs(198, 51, 100, 24, 24);
+        assert_int_equal(put_scoped(192, 0, 2, 16, "198.51.100.16"), SARDINE_STORED);
+        assert_int_equal(put_failure(&own, &scope24), SARDINE_REFUSED);
+        expect_from(192, 0, 2, "198.51.100.16", 16);
+        /* It says nothing about others. */
+        assert_int_equal(put_failure(&elsewhere, &scope_elsewhere), SARDINE_STORED);
+        assert_int_equal(ask_with(&elsewhere)->answer.rcode, DNS_SERVFAIL);
+        assert_int_equal(sardine_expunge(kit.cache, NULL) > 0, 1);
+        assert_int_equal(put_scoped(203, 0, 113, 0, "198.51.100.1"), SARDINE_STORED);
+        assert_int_equal(put_failure(&own, &scope24), SARDINE_REFUSED);
+        expect_from(192, 0, 2, "198.51.100.1", 0);
+        kit_wait(&kit, 301);
+        assert_int_equal(put_failure(&own, &scope24), SARDINE_STORED);
+}
+
+static void b40_a_networks_stale_answer_is_displaced(void **state)
+{
+        (void)state;
+        kit_close(&kit);
+        kit.options.stale_window = 3600;
+        kit_open(&kit);
+        assert_int_equal(put_scoped(192, 0, 2, 24, "198.51.100.1"), SARDINE_STORED);
+        assert_int_equal(put_scoped(192, 0, 3, 24, "198.51.100.3"), SARDINE_STORED);
+        kit_wait(&kit, 301);
+        struct option own = ecs(192, 0, 2, 24, 0), other = ecs(192, 0, 3, 24, 0);
+        struct option scope24 = ecs(192, 0, 2, 24, 24);
+        struct ask stale = ASK("cdn.example", 1, .rd = true, .options = own.bytes, .options_len = own.len,
+                               .flags = SARDINE_ALLOW_STALE);
+        assert_int_equal(look(&kit, stale)->outcome, SARDINE_STALE);
+        struct ask ask = stale;
+        ask.flags = 0;
+        uint8_t packet[1024];
+        struct sardine_query q = {.sz = sizeof q, .packet = packet, .len = ask_packet(&ask, packet)};
+        struct sardine_token token;
+        assert_int_equal(sardine_token_init(kit.cache, &q, &token), 0);
+        assert_int_equal(put_token(&kit, &token,
+                                   REPLY("cdn.example", 1, .records = "cdn.example 0 IN A 192.0.2.1",
+                                         .opt = scope24.bytes, .opt_len = scope24.len),
+                                   NULL),
+                         SARDINE_REFUSED);
+        assert_int_equal(look(&kit, stale)->outcome, SARDINE_MISS);
+        stale.options = other.bytes;
+        assert_int_equal(look(&kit, stale)->outcome, SARDINE_STALE);
+}
+
+/* The option in a reply is the client's own, whatever the proxy told upstream for another client. */
+static void b23_no_option_travels_from_client_to_client(void **state)
+{
+        (void)state;
+        struct option theirs = ecs(192, 0, 2, 24, 0), own = ecs(203, 0, 113, 24, 0);
+        fill(&kit, ASK("cdn.example", 1, .rd = true),
+             REPLY("cdn.example", 1, .records = "cdn.example 300 IN A 198.51.100.1", .opt = theirs.bytes,
+                   .opt_len = theirs.len));
+        unsigned opts;
+        struct got *got = ask_with(&own);
+        assert_int_equal(got->outcome, SARDINE_HIT);
+        const uint8_t *opt = find_opt(got, &opts);
+        assert_int_equal(get_be16(opt + 9), own.len);
+        assert_memory_equal(opt + 11, own.bytes, own.len);
+        assert_null(memmem(got->buf, got->answer.len, theirs.bytes, theirs.len));
+        /* And none for those who sent none. */
+        got = look(&kit, ASK("cdn.example", 1, .rd = true, .edns = true));
+        assert_int_equal(get_be16(find_opt(got, &opts) + 9), 0);
+        /* A host that does not want them to share says so with the tag. */
+        assert_int_equal(look(&kit, ASK("cdn.example", 1, .rd = true, .tag = "own subnet",
+                                        .options = own.bytes, .options_len = own.len))
+                             ->outcome,
+                         SARDINE_MISS);
+}
+
 /* RFC 7871 s7.3: a scope of 0 is an answer for all clients, as is an answer without the option. */
 static void b18_a_scope_of_zero_is_for_both_families(void **state)
 {
@@ -699,6 +787,9 @@ int main(void)
             T(b20_a_scope_beyond_the_source_is_for_that_source_only),
             T(b20_a_scope_beyond_what_the_proxy_tells_is_for_the_network),
             T(b18_a_scope_of_zero_is_for_both_families),
+            T(b41_a_networks_failure_hides_nothing_usable),
+            T(b40_a_networks_stale_answer_is_displaced),
+            T(b23_no_option_travels_from_client_to_client),
             T(b64_prefix_lengths_of_a_name_are_bounded),
             T(b64_pages_of_large_answers),
             T(b41_networks_outlive_the_general_answer),

@@ -231,6 +231,49 @@ static void b40_fresh_negative_displaces_stale_positive(void **state)
         assert_int_equal(look(&kit, a)->answer.rcode, DNS_NXDOMAIN);
 }
 
+/* Also when it is not kept itself: it is the newest truth that there is. */
+static void b40_fresh_answers_that_are_not_kept_displace_stale_ones(void **state)
+{
+        (void)state;
+        const struct reply fresh[] = {
+            a_ttl("a.example 0 IN A 192.0.2.7"),
+            a_ttl("a.example 3 IN A 192.0.2.7"), /* below min_ttl */
+            REPLY("a.example", 1, .rcode = DNS_NXDOMAIN),
+        };
+        struct ask stale = a;
+        stale.flags = SARDINE_ALLOW_STALE | SARDINE_PEEK;
+        for (size_t i = 0; i < 3; i++) {
+                kit.options.stale_window = 3600;
+                kit.options.min_ttl = 5;
+                kit_open(&kit);
+                fill(&kit, a, a_ttl("a.example 5 IN A 192.0.2.1"));
+                kit_wait(&kit, 3);
+                /* Not while it is valid: its TTL is a promise. */
+                assert_int_equal(look(&kit, ASK("a.example", 1, .rd = true, .cd = true))->outcome,
+                                 SARDINE_MISS);
+                struct sardine_query q = {.sz = sizeof q};
+                struct sardine_token token;
+                uint8_t packet[1024];
+                q.packet = packet;
+                q.len = ask_packet(&a, packet);
+                assert_int_equal(sardine_token_init(kit.cache, &q, &token), 0);
+                assert_int_equal(put_token(&kit, &token, fresh[i], NULL), SARDINE_REFUSED);
+                assert_int_equal(outcome(a), SARDINE_HIT);
+                kit_wait(&kit, 10);
+                assert_int_equal(outcome(stale), SARDINE_STALE);
+                /* Other rcodes do not. */
+                assert_int_equal(put_token(&kit, &token, REPLY("a.example", 1, .rcode = DNS_SERVFAIL), NULL),
+                                 SARDINE_REFUSED);
+                assert_int_equal(put_token(&kit, &token, REPLY("a.example", 1, .rcode = 4), NULL),
+                                 SARDINE_REFUSED);
+                assert_int_equal(outcome(stale), SARDINE_STALE);
+                assert_int_equal(put_token(&kit, &token, fresh[i], NULL), SARDINE_REFUSED);
+                assert_int_equal(outcome(stale), SARDINE_MISS);
+                kit_close(&kit);
+        }
+        kit_open(&kit);
+}
+
 static void b41_failures_never_hide_usable_data(void **state)
 {
         (void)state;
@@ -525,6 +568,7 @@ int main(void)
             T(b35_clock_jumps_ahead),
             T(b36_without_ageing_ttls_stay_and_entries_still_expire),
             T(b40_fresh_negative_displaces_stale_positive),
+            T(b40_fresh_answers_that_are_not_kept_displace_stale_ones),
             T(b41_failures_never_hide_usable_data),
             T(b42_a_message_lives_as_long_as_its_shortest_rrset),
             T(b43_stale_ttl_is_the_smaller_one),

@@ -679,8 +679,16 @@ end
 -- Order of rules -------------------------------------------------------------------------------------------------
 
 -- A rule of ours that is to be the last of its chain, once it is wanted; or the first, given what moves it there.
-local function end_rule(name, rule_maker, action_maker, add, remove, to_top)
+local function end_rule(name, rule_maker, action_maker, add, remove, get, to_top)
     local chain = { wanted = false, there = false }
+    -- From 1.9 on, `get` finds a rule by its number, or fails; before, nobody needs the length.
+    function chain.length()
+        local n = 0
+        while get and pcall(get, n) do
+            n = n + 1
+        end
+        return n
+    end
     function chain.take()
         if chain.there then
             remove(name)
@@ -695,6 +703,13 @@ local function end_rule(name, rule_maker, action_maker, add, remove, to_top)
                 to_top()
             end
             chain.there = true
+            chain.own_length = chain.length()
+        end
+    end
+    -- Rules may have come behind it that did not pass through this file.
+    function chain.put_behind()
+        if chain.there and chain.length() > chain.own_length then
+            chain.put()
         end
     end
     function chain.want()
@@ -714,10 +729,10 @@ local function last_store_action()
     return store_action(DNSResponseAction.None)
 end
 
-local lookups = end_rule('sardine lookup', AllRule, last_lookup_action, dnsdist.addAction, dnsdist.rmRule)
-local stores = end_rule('sardine store', AllRule, last_store_action, dnsdist.addResponseAction, dnsdist.rmResponseRule)
+local lookups = end_rule('sardine lookup', AllRule, last_lookup_action, dnsdist.addAction, dnsdist.rmRule, getRule)
+local stores = end_rule('sardine store', AllRule, last_store_action, dnsdist.addResponseAction, dnsdist.rmResponseRule, getResponseRule)
 local self_answers = end_rule('sardine self-answered', function() return TagRule('sardine') end, self_answered_action,
-                           dnsdist.addSelfAnsweredResponseAction, dnsdist.rmSelfAnsweredResponseRule,
+                           dnsdist.addSelfAnsweredResponseAction, dnsdist.rmSelfAnsweredResponseRule, nil,
                            dnsdist.mvSelfAnsweredResponseRuleToTop)
 
 function addAction(...)
@@ -838,14 +853,15 @@ function addSelfAnsweredResponseAction(rule, ...)
     lib.sardine_dnsdist_mark_hits(1)
 end
 
--- From 2.0 on, rules may also come from a YAML file, after this one. Once dnsdist runs, ours go behind them.
+-- From 2.0 on, rules may also come from a YAML file, after this one. Once dnsdist runs, ours go behind them; only if there are
+-- any, because queries that come at that very moment do without the cache.
 if addMaintenanceCallback then
     local behind = false
     addMaintenanceCallback(function()
         if not behind then
             behind = true
-            lookups.put()
-            stores.put()
+            lookups.put_behind()
+            stores.put_behind()
         end
     end)
 end

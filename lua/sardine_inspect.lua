@@ -377,8 +377,9 @@ function methods:size(labels)
                      bytes(used), count(entries), used / entries, tonumber(stats.entry_bytes) / entries,
                      tonumber(stats.index_bytes) / entries,
                      (used - tonumber(stats.entry_bytes) - tonumber(stats.index_bytes)) / entries))
-        -- The index doubles at times; at its fullest it has 8 bytes a slot, and 7 of 8 slots are taken.
-        table.insert(lines, string.format('More of the same: about %s a million entries', bytes((tonumber(stats.entry_bytes) / entries * 1.04 + 12) * 1e6)))
+        -- 8 bytes a slot, of which 7 of 8 are taken; the rest is what is left over at the ends of segments.
+        table.insert(lines, string.format('More of the same: about %s a million entries',
+                     bytes((tonumber(stats.entry_bytes) / entries * 1.03 + 9.2) * 1e6)))
     end
     return as_text(lines)
 end

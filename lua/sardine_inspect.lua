@@ -202,6 +202,9 @@ function methods:getOptions()
     result.maxEntries = tonumber(stats.max_entries)
     result.maxBytes = tonumber(stats.max_bytes)
     result.alwaysDO = self.set.always_do == true
+    result.policy = self.set.policy or ''
+    result.policyWatch = self.set.policy_watch or 0
+    result.policyLibraries = self.set.policy_libraries == true
     result.cookieHashing = false
     local split = {}
     for _, code in ipairs(self.set.split) do
@@ -221,6 +224,9 @@ local NOTES = {
     maxBytes = 'memory, everything included',
     alwaysDO = 'backends are asked with DO for everybody',
     cookieHashing = 'cookies split the cache',
+    policy = 'the policy file',
+    policyWatch = 'seconds between looks whether it has changed; 0: never',
+    policyLibraries = 'it may use all of Lua\'s libraries',
     splitOptions = 'EDNS options that split the cache',
     name = 'in metrics and on the page',
 }

@@ -318,6 +318,8 @@ class Options(DnsdistTest):
         ("negativeShare", "30", 30, 25),
         ("staleShare", "30", 30, 25),
         ("keptShare", "40", 40, 50),
+        ("policyWatch", "5", 5, 0),
+        ("policyLibraries", "true", True, False),
         ("name", "'x'", "x", None),
     )
     WITHOUT_EFFECT = {
@@ -355,7 +357,7 @@ class Options(DnsdistTest):
         # No option is missing here.
         known = set(host.console("return table.concat(require('sardine').options(), ' ')").split())
         named = {option for option, *_ in self.TABLE} | set(self.WITHOUT_EFFECT)
-        named |= {"snapshot", "snapshotInterval"}  # test_snapshot.py
+        named |= {"policy", "snapshot", "snapshotInterval"}  # those with a file have tests of their own
         self.assertEqual(known - named, set())
 
     def b91_the_effective_configuration_is_printed(self):

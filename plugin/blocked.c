@@ -154,8 +154,13 @@ int64_t sardine_expunge_list(sardine_cache *cache, const char *text, size_t len)
         memcpy(&seed, cache->secret, sizeof seed);
         suffixes_init(&list->names, seed);
         int err = read_lines(list, text, len);
-        if (!err)
-                return (int64_t)cache_purge(cache, &list->purge);
+        if (!err) {
+                /* No record of a purge can say that: the snapshot is void until there is a new one. */
+                snapshot_purged(cache, NULL);
+                int64_t removed = (int64_t)cache_purge(cache, &list->purge);
+                sardine_snapshot_request(cache);
+                return removed;
+        }
         release(&list->purge);
         return err;
 }

@@ -361,7 +361,7 @@ int64_t sardine_expunge_many(sardine_cache *cache, size_t n, const struct sardin
                 return err;
         }
         for (size_t i = 0; i < n; i++)
-                snapshot_purged(cache, element(selectors, i));
+                snapshot_purged(cache, &e->selections[i].selector);
         qsort(e->selections, n, sizeof *e->selections, selection_order);
         uint64_t removed = cache_purge(cache, &e->purge);
         return (int64_t)removed;

@@ -18,7 +18,7 @@ enum {
         META_FIRST = 128, /* types from here to 255 are in questions only */
         META_LAST = 255,
         EDE_TEXT_MAX = DNS_MAX_MESSAGE,
-        PAGES_MOST = 32768,
+        PAGES_EXACT = 0x8000, /* of a number of pages: no part of the number */
         PAGE_COUNTS = 4,
 };
 
@@ -295,8 +295,8 @@ static bool check_scopes(struct reader *r, bool *no_answer)
                 return false;
         *no_answer = count & SCOPES_NO_ANSWER;
         for (count &= SCOPES_MAX; count > 0; count--) {
-                if (!take8(r, &code) || !take16(r, &pages) || !is_network_code(code) || pages == 0 ||
-                    pages > PAGES_MOST || network_prefix(code) > before)
+                if (!take8(r, &code) || !take16(r, &pages) || !is_network_code(code) ||
+                    (pages & ~PAGES_EXACT) == 0 || network_prefix(code) > before)
                         return false;
                 before = network_prefix(code);
         }
@@ -316,6 +316,15 @@ static bool check_ede(struct reader *r)
                 texts += text;
         }
         return texts <= EDE_TEXT_MAX;
+}
+
+/* What a policy gave the answer. */
+static bool check_policy(struct reader *r)
+{
+        uint8_t policy, len;
+        if (!take8(r, &policy) || policy & ~(POLICY_BYTE_CLASS | POLICY_BYTE_GROUP))
+                return false;
+        return !(policy & POLICY_BYTE_GROUP) || (take8(r, &len) && len > 0 && skip(r, len));
 }
 
 /* The networks' bits beyond the prefix are zero: that is how they are looked for. */
@@ -386,7 +395,7 @@ static bool check_head(struct reader *r, uint8_t *flags, uint8_t *ext, struct en
         size_t name_len;
         *flags = entry[ENTRY_AT_FLAGS];
         *ext = 0;
-        if (*flags & ENTRY_EXT && (!take8(r, ext) || *ext == 0 || *ext & 0x80))
+        if (*flags & ENTRY_EXT && (!take8(r, ext) || *ext == 0))
                 return false;
         if (*ext & EXT_RCODE &&
             (!take8(r, &rcode) || (rcode != DNS_SERVFAIL && rcode != DNS_NXDOMAIN && rcode != DNS_REFUSED)))
@@ -432,7 +441,7 @@ static bool check_answer(const uint8_t *entry, size_t len, bool in_page, struct 
                 checked->most_delta = r.most_delta;
                 return good;
         }
-        if ((ext & EXT_EDE && !check_ede(&r)) ||
+        if ((ext & EXT_EDE && !check_ede(&r)) || (ext & EXT_POLICY && !check_policy(&r)) ||
             !check_body(&r, flags, ext, get_be16(checked->key.bytes + KEY_AT_TYPE)))
                 return false;
         checked->most_delta = r.most_delta;

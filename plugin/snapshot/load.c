@@ -18,6 +18,7 @@
 #include "entry/view.h"
 #include "networks.h"
 #include "snapshot/file.h"
+#include "wire/bytes.h"
 #include "wire/dns.h"
 
 enum {
@@ -129,6 +130,8 @@ static void put_page(struct load *load, struct loaded *loaded)
         entry_key_clear_page(&base);
         page_view_init(&page, loaded->entry);
         struct network network = {.code = page.code};
+        const struct entry_key *key = &loaded->checked.key;
+        network.exact = get_be16(key->bytes + key->len - PAGE_NUMBER) & NETWORKS_EXACT;
         for (unsigned i = 0; i < page.count; i++) {
                 struct page_item item;
                 page_item(&page, i, &item);

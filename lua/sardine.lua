@@ -551,7 +551,7 @@ dnsdist.clearCacheHitResponseRules = clearCacheHitResponseRules -- from 1.9 on
 -- Code for a Lua state of a dnsdist thread: declares the C functions of ours that it calls. Tried out here, since a
 -- mistake there would show at the first query only. LuaJIT calls a function of its own C API several times faster than
 -- one of the FFI that gets a packet, so the FFI is for what has no such form, and for threads that cannot find it.
--- It does not compile either kind, so it need not try; and what dnsdist allocates at every call is garbage of 40 bytes.
+-- It does not compile either kind, so it need not try.
 local function thread_code(body)
     local declaration, functions = '', ''
     for c_function in body:gmatch('(sardine_dnsdist_[%w_]+)%(') do
@@ -568,7 +568,7 @@ return function(packet)
 %s
 end]], declaration, functions, body)
     assert(type(assert(loadstring(code))()) == 'function')
-    return "jit.off() collectgarbage('setpause', 1000)\n" .. code
+    return "jit.off()\n" .. code
 end
 
 local function pool_number(name)

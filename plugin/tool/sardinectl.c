@@ -277,7 +277,7 @@ static struct count *count_of(const uint8_t *name, size_t len, uint16_t type)
         for (count = *bucket; count; count = count->next)
                 if (count->type == type && count->name_len == len && memcmp(count->name, name, len) == 0)
                         return count;
-        count = calloc(1, offsetof(struct count, name) + len);
+        count = calloc(1, sizeof *count + len);
         if (!count) {
                 fprintf(stderr, "sardinectl: no memory\n");
                 exit(EXIT_TROUBLE);

@@ -457,7 +457,7 @@ static void take_classes(struct reader *r, const char *where, void *ctx)
 
 static uint32_t read_tag(struct reader *r, const char *where)
 {
-        size_t len;
+        size_t len = 0;
         const char *text = lua_type(r->L, -1) == LUA_TSTRING ? lua_tolstring(r->L, -1, &len) : NULL;
         if (!text || len == 0 || len > POLICY_TAG_MAX / 2 || memchr(text, '/', len) || memchr(text, 0, len))
                 wrong(r, where, "a tag is a string of 1 to 64 bytes without \"/\"");

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A scripted upstream and the hosts under test, each on free loopback ports, all bounded in time."""
 import os
+import random
 import re
 import shutil
 import signal
@@ -25,18 +26,29 @@ def sanitizer(environment):
     return {"LD_PRELOAD": preload, "ASAN_OPTIONS": "detect_leaks=0:detect_odr_violation=0", **environment}
 
 
+def ports():
+    """Port numbers below those that the kernel gives to anybody's sockets, in an order of this process."""
+    low, high = 10000, int(open("/proc/sys/net/ipv4/ip_local_port_range").read().split()[0])
+    numbers = list(range(low, high))
+    random.Random(os.getpid()).shuffle(numbers)
+    yield from numbers
+
+
+PORTS = ports()
+
+
 def free_port():
-    """A port that is free for UDP and TCP."""
-    for _ in range(100):
+    """A port that is free for UDP and TCP, and stays so until somebody is told to use it: none is given twice."""
+    for port in PORTS:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tcp, socket.socket(
             socket.AF_INET, socket.SOCK_DGRAM
         ) as udp:
-            tcp.bind(("127.0.0.1", 0))
             try:
-                udp.bind(tcp.getsockname())
+                tcp.bind(("127.0.0.1", port))
+                udp.bind(("127.0.0.1", port))
             except OSError:
                 continue
-            return tcp.getsockname()[1]
+            return port
     raise RuntimeError("no free port")
 
 

@@ -139,18 +139,13 @@ static unsigned encode(struct insert *in)
                    : SARDINE_REFUSED_TOO_LARGE;
 }
 
-static bool is_failure(const struct entry_view *view)
-{
-        return view->rcode == DNS_SERVFAIL || view->rcode == DNS_REFUSED || (view->ext & EXT_TRUNCATED);
-}
-
 /* May the new answer take the place of `present`? Newer wins, whatever the TTLs (B71), but for two cases. */
 static unsigned may_replace(const void *ctx, const uint8_t *present, const struct entry_life *life)
 {
         const struct insert *in = ctx;
         struct entry_view view;
         entry_view_init(&view, present);
-        if (view.no_answer || is_failure(&view))
+        if (view.no_answer || entry_view_is_failure(&view))
                 return 0;
         if (in->kind == LIFETIME_FAILURE &&
             (uint64_t)life->expiry + in->cache->options.stale_window > in->now)

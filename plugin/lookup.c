@@ -54,6 +54,8 @@ struct lookup {
         struct candidate fresh;
         /* What would have answered had it not expired, and may stand in (RFC 8767). */
         struct candidate expired;
+        /* The failure that is to be told where nothing better is found (B41). */
+        struct candidate failure;
         uint32_t stale_ttl; /* by the policy; 0: as the options say */
 };
 
@@ -87,17 +89,33 @@ static bool stands_in(const struct lookup *l, const struct candidate *c)
                 return false;
         struct entry_view view;
         entry_view_init(&view, c->entry);
-        if (view.ext & EXT_TRUNCATED || (view.rcode != DNS_NOERROR && view.rcode != DNS_NXDOMAIN))
+        if (entry_view_is_failure(&view))
                 return false;
         return !o->stale_positive || (view.rcode == DNS_NOERROR && entry_view_has_answer_records(&view));
 }
 
-/* Take it if it is fresh, remember it if it may stand in. */
+static bool is_failure(const uint8_t *entry)
+{
+        if (!(entry[ENTRY_AT_FLAGS] & ENTRY_EXT))
+                return false;
+        struct entry_view view;
+        entry_view_init(&view, entry);
+        return entry_view_is_failure(&view);
+}
+
+/* Take it if it is fresh, remember it if it may stand in. A failure for a network hides no answer for a
+ * larger one, and one for everybody no stale answer for a network: those may have come, or gone stale, later.
+ */
 static bool consider(struct lookup *l, const struct candidate *c)
 {
         if (!serves(l, c->entry))
                 return false;
         if (c->life.expiry > l->now) {
+                if (is_failure(c->entry)) {
+                        if (!l->failure.entry)
+                                l->failure = *c;
+                        return false;
+                }
                 l->fresh = *c;
                 return true;
         }
@@ -344,29 +362,33 @@ static bool policy_lets(struct lookup *l, const char *why)
                verdict_stale(l->policy, l->expired.entry, &l->expired.life, l->now, why, &l->stale_ttl);
 }
 
+static int hit(struct lookup *l, struct sardine_answer *a)
+{
+        int err = render(l, a, &l->fresh);
+        if (err || !l->cache->options.refresh_percent || !a->token ||
+            l->query->flags & (SARDINE_CACHE_ONLY | SARDINE_PEEK) || !wins_refresh(l))
+                return err ? err : SARDINE_HIT;
+        make_token(l, a->token);
+        return SARDINE_REFRESH;
+}
+
 static int answer(struct lookup *l, struct sardine_answer *a)
 {
-        uint32_t flags = l->query->flags;
         find(l);
-        if (l->fresh.entry) {
-                int err = render(l, a, &l->fresh);
-                if (err || !l->cache->options.refresh_percent || !a->token ||
-                    flags & (SARDINE_CACHE_ONLY | SARDINE_PEEK) || !wins_refresh(l))
-                        return err ? err : SARDINE_HIT;
-                make_token(l, a->token);
-                return SARDINE_REFRESH;
-        }
+        if (l->fresh.entry)
+                return hit(l, a);
         if (l->expired.entry) {
-                bool failing =
-                    marks_has(&l->cache->failing, l->expired.mark, l->now, l->cache->options.stale_backoff);
+                bool failing = l->failure.entry || marks_has(&l->cache->failing, l->expired.mark, l->now,
+                                                             l->cache->options.stale_backoff);
                 bool may = policy_lets(l, failing ? "failing" : "allowed");
-                if (may && (failing || flags & SARDINE_ALLOW_STALE)) {
+                if (may && (failing || l->query->flags & SARDINE_ALLOW_STALE)) {
                         int err = render(l, a, &l->expired);
                         return err ? err : SARDINE_STALE;
                 }
                 a->stale_available = may;
         }
-        return miss(l, a);
+        l->fresh = l->failure;
+        return l->fresh.entry ? hit(l, a) : miss(l, a);
 }
 
 static enum counter counter_of(const struct lookup *l, int outcome)
@@ -428,7 +450,7 @@ static int begin(struct lookup *l, sardine_cache *cache, const struct sardine_qu
         l->cache = cache;
         l->query = query;
         l->touch = !(query->flags & SARDINE_PEEK);
-        l->fresh.entry = l->expired.entry = NULL;
+        l->fresh.entry = l->expired.entry = l->failure.entry = NULL;
         l->stale_ttl = 0;
         a->len = a->reason = a->rcode = a->ttl = a->age = a->stale_available = a->dnssec_ok = 0;
         a->ecs_ipv4 = a->ecs_ipv6 = POLICY_NO_LIMIT;
@@ -621,9 +643,11 @@ int sardine_failed(sardine_cache *cache, const struct sardine_query *query, stru
         }
         find(&l);
         outcome = SARDINE_MISS;
-        const struct candidate *c = l.fresh.entry ? &l.fresh : &l.expired;
-        if (c->entry && (c == &l.fresh || policy_lets(&l, failure_name(query->failure)))) {
-                bool stale = c == &l.expired;
+        bool stale = !l.fresh.entry && l.expired.entry && policy_lets(&l, failure_name(query->failure));
+        if (!l.fresh.entry && !stale)
+                l.fresh = l.failure;
+        const struct candidate *c = stale ? &l.expired : &l.fresh;
+        if (c->entry) {
                 int err = render(&l, a, c);
                 outcome = err ? err : stale ? SARDINE_STALE : SARDINE_HIT;
                 if (stale)

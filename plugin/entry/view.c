@@ -9,6 +9,7 @@
 #include "entry/run.h"
 #include "entry/stored.h"
 #include "wire/bytes.h"
+#include "wire/dns.h"
 #include "wire/response.h"
 
 /* What the ext byte announces, before and after the name. */
@@ -93,6 +94,11 @@ void entry_view_init(struct entry_view *view, const uint8_t *entry)
 size_t entry_view_qname(const struct entry_view *view, uint8_t name[255])
 {
         return stored_name_expand(view->entry, view->name, name);
+}
+
+bool entry_view_is_failure(const struct entry_view *view)
+{
+        return (view->rcode != DNS_NOERROR && view->rcode != DNS_NXDOMAIN) || (view->ext & EXT_TRUNCATED);
 }
 
 bool entry_view_has_answer_records(const struct entry_view *view)

@@ -37,6 +37,9 @@ void entry_view_init(struct entry_view *view, const uint8_t *entry);
 /* The question's name, expanded and folded: returns its length. */
 size_t entry_view_qname(const struct entry_view *view, uint8_t name[255]);
 
+/* Does it say that there is no answer, rather than give one? Failures, and bare TC. */
+bool entry_view_is_failure(const struct entry_view *view);
+
 /* Is there a record in the answer section? */
 bool entry_view_has_answer_records(const struct entry_view *view);
 

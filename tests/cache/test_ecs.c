@@ -591,6 +591,45 @@ static void b41_a_networks_failure_hides_nothing_usable(void **state)
         assert_int_equal(put_failure(&own, &scope24), SARDINE_STORED);
 }
 
+/* Neither those that were there first, nor those for everybody. */
+static void b41_failures_hide_no_other_variant(void **state)
+{
+        (void)state;
+        kit_close(&kit);
+        kit.options.stale_window = 3600;
+        kit_open(&kit);
+        struct option own = ecs(192, 0, 2, 24, 0), scope24 = ecs(192, 0, 2, 24, 24);
+        assert_int_equal(put_failure(&own, &scope24), SARDINE_STORED);
+        assert_int_equal(ask_with(&own)->answer.rcode, DNS_SERVFAIL);
+        assert_int_equal(put_around(192, 0, 9, 16, "198.51.100.16"), SARDINE_STORED);
+        expect_from(192, 0, 2, "198.51.100.16", 16);
+        /* It has expired, and now nobody gets an answer. */
+        kit_wait(&kit, 301);
+        struct option elsewhere = ecs(203, 0, 113, 24, 0);
+        assert_int_equal(ask_with(&elsewhere)->outcome, SARDINE_MISS);
+        assert_int_equal(put(&kit, REPLY("cdn.example", 1, .rcode = DNS_SERVFAIL), NULL), SARDINE_REPLACED);
+        assert_int_equal(ask_with(&elsewhere)->answer.rcode, DNS_SERVFAIL);
+        struct got *got = ask_with(&own);
+        assert_int_equal(got->outcome, SARDINE_STALE);
+        assert_true(has_text(got, "198.51.100.16"));
+        uint8_t packet[1024], buf[1024];
+        struct ask ask = ASK("cdn.example", 1, .rd = true, .options = own.bytes, .options_len = own.len);
+        struct sardine_query q = {.sz = sizeof q, .packet = packet, .len = ask_packet(&ask, packet)};
+        struct sardine_answer a = {.sz = sizeof a, .buf = buf, .cap = sizeof buf};
+        assert_int_equal(sardine_failed(kit.cache, &q, &a), SARDINE_STALE);
+        assert_int_equal(a.rcode, DNS_NOERROR);
+        ask.options = elsewhere.bytes;
+        q.len = ask_packet(&ask, packet);
+        assert_int_equal(sardine_failed(kit.cache, &q, &a), SARDINE_HIT);
+        assert_int_equal(a.rcode, DNS_SERVFAIL);
+        /* The failure is forgotten: time to try again. */
+        kit_wait(&kit, kit.options.failure_ttl + kit.options.stale_backoff);
+        assert_int_equal(ask_with(&own)->outcome, SARDINE_MISS);
+        assert_int_equal(ask_with(&own)->answer.stale_available, 1);
+        assert_int_equal(ask_with(&elsewhere)->outcome, SARDINE_MISS);
+        assert_int_equal(ask_with(&elsewhere)->answer.stale_available, 0);
+}
+
 static void b40_a_networks_stale_answer_is_displaced(void **state)
 {
         (void)state;
@@ -788,6 +827,7 @@ int main(void)
             T(b20_a_scope_beyond_what_the_proxy_tells_is_for_the_network),
             T(b18_a_scope_of_zero_is_for_both_families),
             T(b41_a_networks_failure_hides_nothing_usable),
+            T(b41_failures_hide_no_other_variant),
             T(b40_a_networks_stale_answer_is_displaced),
             T(b23_no_option_travels_from_client_to_client),
             T(b64_prefix_lengths_of_a_name_are_bounded),

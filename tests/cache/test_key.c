@@ -267,7 +267,7 @@ static void b25_only_plain_questions_are_looked_at(void **state)
             {4, 6, SARDINE_BYPASS_NOT_QUERY}, /* NOTIFY */
             {5, 6, SARDINE_BYPASS_NOT_QUERY}, /* UPDATE */
             {0, DNS_AXFR, SARDINE_BYPASS_QTYPE},  {0, DNS_IXFR, SARDINE_BYPASS_QTYPE},
-            {0, DNS_MAILB, SARDINE_BYPASS_QTYPE},
+            {0, DNS_MAILB, SARDINE_BYPASS_QTYPE}, {0, DNS_MAILA, SARDINE_BYPASS_QTYPE},
         };
         for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
                 struct got *got = look(&kit, ASK("example", odd[i].type, .opcode = odd[i].opcode));
@@ -277,14 +277,28 @@ static void b25_only_plain_questions_are_looked_at(void **state)
                 assert_int_equal(put(&kit, REPLY("example", odd[i].type, .rcode = DNS_REFUSED), NULL),
                                  SARDINE_ERR_TOKEN);
         }
-        /* A TSIG record behind the question. */
+        /* A record behind the question that signs it: TSIG, SIG(0). */
         struct ask ask = ASK("example", 6);
         uint8_t packet[1024];
         size_t len = ask_packet(&ask, packet);
-        static const uint8_t tsig[] = {0, 0, 250, 0, 255, 0, 0, 0, 0, 0, 0};
-        memcpy(packet + len, tsig, sizeof tsig);
+        static const uint8_t signatures[][11] = {{0, 0, DNS_TSIG, 0, 255}, {0, 0, DNS_SIG, 0, 255}};
         packet[11] = 1;
-        assert_int_equal(look_packet(&kit, packet, len + sizeof tsig, &ask)->outcome, SARDINE_BYPASS);
+        for (size_t i = 0; i < 2; i++) {
+                memcpy(packet + len, signatures[i], sizeof *signatures);
+                struct got *got = look_packet(&kit, packet, len + sizeof *signatures, &ask);
+                assert_int_equal(got->outcome, SARDINE_BYPASS);
+                assert_int_equal(got->answer.reason, SARDINE_BYPASS_RECORDS);
+        }
+        /* Other classes: CH, HS, NONE, ANY. */
+        packet[11] = 0;
+        static const uint8_t classes[] = {3, 4, 254, 255};
+        for (size_t i = 0; i < sizeof classes; i++) {
+                packet[len - 1] = classes[i];
+                struct got *got = look_packet(&kit, packet, len, &ask);
+                assert_int_equal(got->outcome, SARDINE_BYPASS);
+                assert_int_equal(got->answer.reason, SARDINE_BYPASS_QCLASS);
+                assert_int_equal(got->token.len, 0);
+        }
         assert_int_equal(kit_stats(&kit).entries, 0);
 }
 

@@ -184,13 +184,13 @@ static unsigned least_length(const struct put *put, const struct entry_view *bas
 
 /* The base entry's list, with `pages` for the network's prefix length. Returns its length. */
 static uint8_t scopes_with(const struct put *put, const struct entry_view *base, uint16_t pages,
-                           struct entry_scope list[NETWORKS_LENGTHS])
+                           struct entry_scope list[SCOPES_MAX])
 {
         const struct entry_scope mine = {put->network->code,
                                          pages | (put->network->exact ? NETWORKS_EXACT : 0)};
-        unsigned n = 0, left_out = NETWORKS_LENGTHS;
+        unsigned n = 0, left_out = SCOPES_MAX;
         bool placed = false;
-        if (base && base->scopes_count == NETWORKS_LENGTHS && scope_pages(base, put->network) == 0)
+        if (base && base->scopes_count == SCOPES_MAX && scope_pages(base, put->network) == 0)
                 left_out = least_length(put, base);
         for (unsigned i = 0; base && i < base->scopes_count; i++) {
                 struct entry_scope scope = scope_at(base, i);
@@ -297,7 +297,7 @@ static unsigned announce(struct put *put, uint16_t pages, uint32_t expiry)
                         return 0;
                 }
         }
-        struct entry_scope list[NETWORKS_LENGTHS];
+        struct entry_scope list[SCOPES_MAX];
         struct encode_params params = {.expiry = expiry, .life = expiry - put->now, .scopes = list};
         params.scopes_count = scopes_with(put, present ? &base : NULL, pages, list);
         unsigned reason = 0;

@@ -19,9 +19,6 @@ enum {
          * exactly this prefix length, because the upstream would have liked to know more (RFC 7871 s7.3.1).
          */
         NETWORKS_EXACT = 0x8000,
-        /* Prefix lengths of one question, and so probes of a lookup. Longer lists lose those whose answers
-         * expire first. */
-        NETWORKS_LENGTHS = 32,
 };
 
 struct network {

@@ -291,10 +291,13 @@ static bool check_scopes(struct reader *r, bool *no_answer)
 {
         uint8_t count, code, before = 0xff;
         uint16_t pages;
-        if (!take8(r, &count) || (count & SCOPES_MAX) == 0)
+        if (!take8(r, &count))
                 return false;
         *no_answer = count & SCOPES_NO_ANSWER;
-        for (count &= SCOPES_MAX; count > 0; count--) {
+        count &= SCOPES_COUNT;
+        if (count == 0 || count > SCOPES_MAX)
+                return false;
+        for (; count > 0; count--) {
                 if (!take8(r, &code) || !take16(r, &pages) || !is_network_code(code) ||
                     (pages & ~PAGES_EXACT) == 0 || network_prefix(code) > before)
                         return false;

@@ -60,7 +60,10 @@ enum {
 /* The list of scopes. Top bit of the count: no answer for everybody, nothing after the list. */
 enum {
         SCOPES_NO_ANSWER = 0x80,
-        SCOPES_MAX = 0x7f,
+        SCOPES_COUNT = 0x7f,
+        /* Prefix lengths of one question, and so probes of a lookup. Longer lists lose those whose answers
+         * expire first. */
+        SCOPES_MAX = 32,
         SCOPE_ITEM = 3, /* network code, number of pages (2) */
 };
 

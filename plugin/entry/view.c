@@ -35,7 +35,7 @@ static const uint8_t *view_ext_answer(struct entry_view *view, const uint8_t *p)
 {
         if (view->ext & EXT_SCOPES) {
                 uint8_t count = *p++;
-                view->scopes_count = count & SCOPES_MAX;
+                view->scopes_count = count & SCOPES_COUNT;
                 view->scopes = p;
                 p += (size_t)SCOPE_ITEM * view->scopes_count;
                 if (count & SCOPES_NO_ANSWER) {

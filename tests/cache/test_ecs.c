@@ -746,7 +746,7 @@ static void b64_prefix_lengths_of_a_name_are_bounded(void **state)
         struct entry_view view;
         entry_view_init(&view, base);
         store_unlock(kit.cache->store);
-        assert_int_equal(view.scopes_count, NETWORKS_LENGTHS);
+        assert_int_equal(view.scopes_count, SCOPES_MAX);
         /* What is left: those that live long, then the latest. */
         for (unsigned prefix = 1; prefix <= 128; prefix++) {
                 struct wire_ecs e = {.family = ECS_IPV6, .source = (uint8_t)prefix};
@@ -762,7 +762,7 @@ static void b64_prefix_lengths_of_a_name_are_bounded(void **state)
                 if (prefix % 5 == 0)
                         assert_true(its_own);
         }
-        assert_int_equal(hits, NETWORKS_LENGTHS);
+        assert_int_equal(hits, SCOPES_MAX);
         assert_true(kit_stats(&kit).entries <= 129);
 }
 

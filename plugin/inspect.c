@@ -312,24 +312,39 @@ static bool expunge_dooms(const struct store_purge *purge, const uint8_t *entry)
         return false;
 }
 
-/* As a purge of everything. */
-static void bar_inflight(struct sardine_cache *cache)
+/* Noted twice, as other purges: saves see what has not been removed yet. */
+static uint64_t purge_everything(struct sardine_cache *cache)
 {
+        snapshot_purged(cache, NULL);
         store_lock(cache->store);
         atomic_fetch_add_explicit(&cache->generation, 1, memory_order_release);
         store_unlock(cache->store);
+        uint64_t removed = store_shrink(cache->store, 0, cache_now(cache));
+        snapshot_purged(cache, NULL);
+        return removed;
 }
 
-uint64_t cache_purge(sardine_cache *cache, struct store_purge *purge)
+/* Noted twice: before, for a load puts nothing of it from then on; and once lookups and saves pass over what
+ * it removes, for a save that began in between has some of it, but had not heard. */
+uint64_t cache_purge(sardine_cache *cache, struct store_purge *purge, cache_purge_note note)
 {
+        note(cache, purge);
         store_lock(cache->store);
         walks_begin_locked(cache);
         atomic_fetch_add_explicit(&cache->generation, 1, memory_order_release);
         store_purge_begin_locked(cache->store, purge);
         store_unlock(cache->store);
+        note(cache, purge);
         uint64_t removed = store_purge(cache->store, purge);
         walks_end(cache);
         return removed;
+}
+
+static void expunge_note(struct sardine_cache *cache, const struct store_purge *purge)
+{
+        const struct expunge *e = (const struct expunge *)purge;
+        for (size_t i = 0; i < e->n; i++)
+                snapshot_purged(cache, &e->selections[i].selector);
 }
 
 static void expunge_release(struct store_purge *purge)
@@ -360,11 +375,8 @@ int64_t sardine_expunge_many(sardine_cache *cache, size_t n, const struct sardin
                 free(e);
                 return err;
         }
-        for (size_t i = 0; i < n; i++)
-                snapshot_purged(cache, &e->selections[i].selector);
         qsort(e->selections, n, sizeof *e->selections, selection_order);
-        uint64_t removed = cache_purge(cache, &e->purge);
-        return (int64_t)removed;
+        return (int64_t)cache_purge(cache, &e->purge, expunge_note);
 }
 
 int64_t sardine_expunge(sardine_cache *cache, const struct sardine_selector *selector)
@@ -373,20 +385,14 @@ int64_t sardine_expunge(sardine_cache *cache, const struct sardine_selector *sel
                 return sardine_expunge_many(cache, 1, selector);
         if (!cache)
                 return -EINVAL;
-        snapshot_purged(cache, NULL);
-        bar_inflight(cache);
-        return (int64_t)store_shrink(cache->store, 0, cache_now(cache));
+        return (int64_t)purge_everything(cache);
 }
 
 int64_t sardine_expunge_to(sardine_cache *cache, uint64_t n)
 {
         if (!cache)
                 return -EINVAL;
-        if (n == 0) {
-                snapshot_purged(cache, NULL);
-                bar_inflight(cache);
-        }
-        return (int64_t)store_shrink(cache->store, n, cache_now(cache));
+        return (int64_t)(n == 0 ? purge_everything(cache) : store_shrink(cache->store, n, cache_now(cache)));
 }
 
 struct purge {

@@ -8,6 +8,7 @@
 #include "entry/page.h"
 #include "entry/run.h"
 #include "entry/stored.h"
+#include "sardine.h"
 #include "wire/bytes.h"
 #include "wire/dns.h"
 #include "wire/name.h"
@@ -327,7 +328,8 @@ static bool check_policy(struct reader *r)
         uint8_t policy, len;
         if (!take8(r, &policy) || policy & ~(POLICY_BYTE_CLASS | POLICY_BYTE_GROUP))
                 return false;
-        return !(policy & POLICY_BYTE_GROUP) || (take8(r, &len) && len > 0 && skip(r, len));
+        return !(policy & POLICY_BYTE_GROUP) ||
+               (take8(r, &len) && len > 0 && len <= SARDINE_TAG_MAX && skip(r, len));
 }
 
 /* The networks' bits beyond the prefix are zero: that is how they are looked for. */

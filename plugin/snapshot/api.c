@@ -34,10 +34,13 @@ static int once(struct sardine_cache *cache, const char *path, snapshot_work wor
         int err = result ? struct_check(result, sizeof *result) : 0;
         if (err)
                 return err;
-        size_t sz = result ? result->sz : 0;
-        err = snapshot_timed(cache, path, work, result ? result : &own);
-        if (result)
-                result->sz = sz;
+        size_t sz = result ? result->sz : sizeof own;
+        if (!result)
+                result = &own;
+        err = snapshot_timed(cache, path, work, result);
+        if (work == snapshot_load)
+                atomic_fetch_add(&cache->snapshots.loaded, result->entries);
+        result->sz = sz;
         return err;
 }
 

@@ -32,7 +32,7 @@ struct keeper {
         int journal; /* -1: none could be opened; then there must be no snapshot either */
         /* The thread's own. */
         bool load_broken;
-        uint64_t changes;                      /* of the cache, when it was last loaded or saved */
+        uint64_t changes;                      /* of the cache, when it was last saved; at first: none */
         struct sardine_snapshot_status status; /* under the lock */
         struct timespec saved;                 /* when; CLOCK_MONOTONIC; under the lock */
 };
@@ -55,7 +55,7 @@ static uint64_t changes_of(struct sardine_cache *cache)
         store_stats_get(cache->store, &stats);
         const struct counters *c = &cache->counters;
         return counters_sum(c, COUNT_STORED) + counters_sum(c, COUNT_REPLACED) +
-               counters_sum(c, COUNT_REFRESHED) + stats.expunged;
+               counters_sum(c, COUNT_REFRESHED) + stats.expunged + atomic_load(&cache->snapshots.loaded);
 }
 
 static int open_journal(const char *path, int flags)
@@ -281,7 +281,6 @@ static struct keeper *keeper_make(struct sardine_cache *cache, const struct sard
         keeper->cache = cache;
         keeper->options = *options;
         keeper->journal = -1;
-        keeper->changes = changes_of(cache);
         keeper->path = strdup(options->path);
         if (asprintf(&keeper->journal_path, "%s" SNAPSHOT_JOURNAL, options->path) < 0)
                 keeper->journal_path = NULL;

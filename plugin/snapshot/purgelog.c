@@ -10,15 +10,15 @@
 #include "wire/dns.h"
 #include "wire/name.h"
 
-/* A record: length of the whole (2), flags, type (2; 0: any), rcode (2), name length, name, tag length, tag.
- */
+/* A record: length of the whole (2), flags, type (2; 0: any), rcode (2), name length, name, tag length, tag,
+ * group length, group. */
 enum {
         AT_FLAGS = 2,
         AT_TYPE = 3,
         AT_RCODE = 5,
         AT_NAME_LEN = 7,
         AT_NAME = 8,
-        RECORD_LEAST = 9,
+        RECORD_LEAST = 10,
         FLAG_BELOW = 1,
         FLAG_TAG = 2,
         FLAG_RCODE = 4,
@@ -78,7 +78,7 @@ size_t purgelog_write(const struct sardine_selector *selector, uint8_t out[PURGE
         static const struct sardine_selector everything;
         const struct sardine_selector *s = selector ? selector : &everything;
         size_t name_len = s->name ? s->name_len : 0, tag_len = s->use_tag ? s->tag_len : 0;
-        size_t len = RECORD_LEAST + name_len + tag_len;
+        size_t len = RECORD_LEAST + name_len + tag_len + s->group_len;
         put_be16(out, (uint16_t)len);
         out[AT_FLAGS] = (uint8_t)((s->below ? FLAG_BELOW : 0) | (s->use_tag ? FLAG_TAG : 0) |
                                   (s->use_rcode ? FLAG_RCODE : 0));
@@ -90,6 +90,10 @@ size_t purgelog_write(const struct sardine_selector *selector, uint8_t out[PURGE
         out[AT_NAME + name_len] = (uint8_t)tag_len;
         if (tag_len)
                 memcpy(out + AT_NAME + name_len + 1, s->tag, tag_len);
+        uint8_t *group = out + AT_NAME + name_len + 1 + tag_len;
+        group[0] = (uint8_t)s->group_len;
+        if (s->group_len)
+                memcpy(group + 1, s->group, s->group_len);
         return len;
 }
 
@@ -119,9 +123,11 @@ size_t purgelog_check(const uint8_t *bytes, size_t len)
         size_t at = 0;
         while (len - at >= RECORD_LEAST) {
                 const uint8_t *p = bytes + at;
-                size_t size = get_be16(p), name_len = p[AT_NAME_LEN];
-                if (size > len - at || size < RECORD_LEAST + name_len || p[AT_FLAGS] & ~FLAGS ||
-                    size != RECORD_LEAST + name_len + p[AT_NAME + name_len] ||
+                size_t size = get_be16(p), least = RECORD_LEAST + p[AT_NAME_LEN], name_len = p[AT_NAME_LEN];
+                if (size > len - at || size < least || p[AT_FLAGS] & ~FLAGS)
+                        break;
+                least += p[AT_NAME + name_len];
+                if (size < least || size != least + p[least - 1] ||
                     (name_len && wire_name_length(p + AT_NAME, p + AT_NAME + name_len) != name_len))
                         break;
                 at += size;
@@ -142,21 +148,32 @@ static bool name_selected(const uint8_t *record, const uint8_t *name, size_t len
         return len == want && memcmp(name, record + AT_NAME, len) == 0;
 }
 
-/* As for a purge in the cache, a page goes as a whole when one of its answers does. */
-static bool rcode_selected(uint16_t rcode, bool page, const uint8_t *entry)
+static const uint8_t *group_of(const uint8_t *record)
 {
+        const uint8_t *tag = record + AT_NAME + record[AT_NAME_LEN];
+        return tag + 1 + tag[0];
+}
+
+static bool answer_selected(const uint8_t *record, const uint8_t *answer)
+{
+        const uint8_t *group = group_of(record);
         struct entry_view view;
-        if (!page) {
-                entry_view_init(&view, entry);
-                return !view.no_answer && view.rcode == rcode;
-        }
+        entry_view_init(&view, answer);
+        if (view.no_answer)
+                return false;
+        if (group[0] && (view.group_len != group[0] || memcmp(view.group, group + 1, group[0]) != 0))
+                return false;
+        return !(record[AT_FLAGS] & FLAG_RCODE) || view.rcode == get_be16(record + AT_RCODE);
+}
+
+/* As for a purge in the cache, a page goes as a whole when one of its answers does. */
+static bool page_selected(const uint8_t *record, const uint8_t *entry)
+{
         struct page_view networks;
         page_view_init(&networks, entry);
-        for (unsigned i = 0; i < networks.count; i++) {
-                entry_view_init(&view, page_answer(&networks, i));
-                if (view.rcode == rcode)
+        for (unsigned i = 0; i < networks.count; i++)
+                if (answer_selected(record, page_answer(&networks, i)))
                         return true;
-        }
         return false;
 }
 
@@ -176,8 +193,9 @@ static bool selected(const uint8_t *record, const struct entry_checked *checked,
                 if (len != tag[0] || (len && memcmp(extra + 1, tag + 1, len) != 0))
                         return false;
         }
-        return !(record[AT_FLAGS] & FLAG_RCODE) ||
-               rcode_selected(get_be16(record + AT_RCODE), checked->page, entry);
+        if (!(record[AT_FLAGS] & FLAG_RCODE) && group_of(record)[0] == 0)
+                return true;
+        return checked->page ? page_selected(record, entry) : answer_selected(record, entry);
 }
 
 bool purgelog_select(const uint8_t *bytes, size_t len, const struct entry_checked *checked,

@@ -36,7 +36,7 @@ const uint8_t *purgelog_since(const struct purgelog *purges, uint64_t since, siz
 void purgelog_note(struct purgelog *purges, const struct sardine_selector *selector);
 
 enum {
-        PURGE_MAX = 9 + 255 + SARDINE_TAG_MAX,
+        PURGE_MAX = 10 + 255 + 2 * SARDINE_TAG_MAX,
 };
 
 /* Write the record of a purge; returns its length. */

@@ -20,6 +20,7 @@ struct snapshots {
         struct keeper *_Atomic keeper; /* NULL: no thread keeps a snapshot */
         struct keeper *ended;          /* under the store's lock */
         _Atomic bool stop;             /* loading and saving are to break off */
+        _Atomic uint64_t loaded;       /* entries, from other files than the keeper's */
 };
 
 /* The header of a snapshot of this cache, at this moment. */
@@ -40,7 +41,8 @@ int snapshot_timed(struct sardine_cache *cache, const char *path, snapshot_work 
 int snapshot_keep(struct sardine_cache *cache, const struct sardine_snapshot_options *options);
 void snapshot_status(struct sardine_cache *cache, struct sardine_snapshot_status *status);
 
-/* A purge is about to begin (a valid selector, or NULL: everything). To be called without the lock. */
+/* A purge is about to begin, or has begun: see cache_purge(). A valid selector, or NULL: everything. To be
+ * called without the lock. */
 void snapshot_purged(struct sardine_cache *cache, const struct sardine_selector *selector);
 
 /* The cache is going. */

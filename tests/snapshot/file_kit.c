@@ -132,9 +132,12 @@ static int add_line(void *ctx, const struct sardine_entry_view *e)
         FILE *out = open_memstream(&text, &size);
         for (uint32_t i = 0; i < e->qname_len; i++)
                 fprintf(out, "%02x", e->qname[i]);
-        fprintf(out, " %u rd %u cd %u do %u life %u ttl %u expired %u hits %u tag %.*s net %u %u/", e->qtype,
-                e->rd, e->cd, e->dnssec_ok, e->life, e->ttl, e->expired, e->ecs_family ? 0 : e->hits,
-                (int)e->tag_len, (const char *)e->tag, e->ecs_family, e->ecs_prefix);
+        fprintf(
+            out,
+            " %u rd %u cd %u do %u life %u ttl %u expired %u hits %u tag %.*s class %u group %.*s net %u %u/",
+            e->qtype, e->rd, e->cd, e->dnssec_ok, e->life, e->ttl, e->expired, e->ecs_family ? 0 : e->hits,
+            (int)e->tag_len, (const char *)e->tag, e->eviction_class, (int)e->group_len,
+            (const char *)e->group, e->ecs_family, e->ecs_prefix);
         for (unsigned i = 0; i < 16; i++)
                 fprintf(out, "%02x", e->ecs_addr[i]);
         fputc(' ', out);
@@ -199,6 +202,30 @@ static void fill_network(struct kit *kit, unsigned i)
         fill(kit, ask,
              REPLY("cdn.example", DNS_A, .ra = true, .records = records, .edns = true, .opt = told,
                    .opt_len = told_len));
+}
+
+static struct ask near_ask(uint8_t bits, uint8_t scope, uint8_t *option)
+{
+        const struct wire_ecs e = {
+            .family = ECS_IPV4, .source = bits, .scope = scope, .addr = {10, 1, bits > 16 ? 2 : 0}};
+        struct ask ask = ASK("near.example", DNS_A, .rd = true, .options = option);
+        ask.options_len = wire_ecs_write(&e, option);
+        return ask;
+}
+
+void fill_exact(struct kit *kit)
+{
+        uint8_t asked[24], told[24];
+        const struct ask ask = near_ask(16, 0, asked), answer = near_ask(16, 24, told);
+        fill(kit, ask,
+             REPLY("near.example", DNS_A, .ra = true, .records = "near.example 300 IN A 192.0.2.1",
+                   .edns = true, .opt = told, .opt_len = answer.options_len));
+}
+
+int ask_near(struct kit *kit, uint8_t bits)
+{
+        uint8_t asked[24];
+        return look(kit, near_ask(bits, 0, asked))->outcome;
 }
 
 void fill_variety(struct kit *kit, unsigned networks)

@@ -40,4 +40,9 @@ struct sardine_snapshot_result save(struct kit *kit, const char *path);
 /* Some of everything: positive, negative, failing, tagged, signed, with EDE, for networks. */
 void fill_variety(struct kit *kit, unsigned networks);
 
+/* near.example, for exactly 10.1.0.0/16: the upstream would have liked to know more. ask_near() asks for it,
+ * with so many bits. */
+void fill_exact(struct kit *kit);
+int ask_near(struct kit *kit, uint8_t bits);
+
 #endif

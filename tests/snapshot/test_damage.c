@@ -21,6 +21,7 @@ static int setup(void **state)
         new.options.stale_window = old.options.stale_window = 100000;
         kit_open(&old);
         fill_variety(&old, 20);
+        fill_exact(&old);
         save(&old, path_of("s"));
         file = file_read(path_of("s"));
         return 0;

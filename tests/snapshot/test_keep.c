@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -136,6 +137,24 @@ static void b84_an_unused_cache_leaves_the_file_alone(void **state)
         free(after.p);
 }
 
+static void b84_what_was_there_before_is_saved_at_the_end(void **state)
+{
+        (void)state;
+        fill_variety(&old, 1);
+        keep(&old, 0, true, true);
+        assert_int_equal(sardine_snapshot_stop(old.cache), 0);
+        assert_true(load(&new, path_of("s")).entries > 5);
+        /* and what came from another file */
+        unlink(path_of("other"));
+        rename(path_of("s"), path_of("other"));
+        kit_close(&new);
+        kit_open(&new);
+        keep(&new, 0, false, true);
+        load(&new, path_of("other"));
+        assert_int_equal(sardine_snapshot_stop(new.cache), 0);
+        assert_true(file_there(path_of("s")));
+}
+
 static void b84_on_demand(void **state)
 {
         (void)state;
@@ -225,6 +244,47 @@ static void b70_a_purge_of_everything_too(void **state)
         assert_int_equal(kit_stats(&new).entries, 0);
 }
 
+/* What a list names no record can say: the old snapshot is void, and a new one is made at once. */
+static void b70_what_a_list_removed_stays_removed(void **state)
+{
+        (void)state;
+        keep(&old, 0, false, false);
+        fill_variety(&old, 5);
+        sardine_snapshot_request(old.cache);
+        await(&old, 0, 1);
+        /* nobody else saves: the next one is the list's */
+        assert_int_equal(sardine_expunge_list(old.cache, "192.0.2.98", 10), 1);
+        await(&old, 0, 2);
+        die("s");
+        keep_dead(&new);
+        assert_int_equal(status(&new).loaded.purged, 0);
+        char *before = contents(old.cache), *after = contents(new.cache);
+        assert_string_equal(before, after);
+        assert_null(strstr(after, "c0000262"));
+        free(before);
+        free(after);
+}
+
+/* The process dies before that: nothing of the old one comes back. */
+static void b70_a_list_voids_the_old_snapshot(void **state)
+{
+        (void)state;
+        fill_variety(&old, 5);
+        save(&old, path_of("s"));
+        /* a save is begun and blocked by somebody else's: the journal is all there is */
+        char other[256];
+        snprintf(other, sizeof other, "%s", path_of("s.new"));
+        int fd = open(other, O_WRONLY | O_CREAT, 0600);
+        assert_true(fd >= 0 && flock(fd, LOCK_EX) == 0);
+        keep(&old, 0, false, false);
+        assert_int_equal(sardine_expunge_list(old.cache, "192.0.2.98", 10), 1);
+        die("s");
+        close(fd);
+        unlink(other);
+        keep_dead(&new);
+        assert_int_equal(kit_stats(&new).entries, 0);
+}
+
 static void b70_by_tag_rcode_and_type(void **state)
 {
         (void)state;
@@ -290,6 +350,28 @@ static void b85_a_journal_cut_off_counts_as_far_as_it_goes(void **state)
         keep_dead(&new);
         assert_int_equal(look(&new, A)->outcome, SARDINE_MISS);
         assert_int_equal(status(&new).loaded.purged, 3);
+}
+
+/* Whichever moment of a save a purge falls into. */
+static void b70_what_was_purged_during_a_save(void **state)
+{
+        (void)state;
+        keep(&old, 0, false, false);
+        for (unsigned round = 0; round < 40; round++) {
+                fill_variety(&old, 200);
+                sardine_snapshot_request(old.cache);
+                nanosleep(&(struct timespec){.tv_nsec = 50000 * (round % 20)}, NULL);
+                if (round % 2)
+                        sardine_expunge(old.cache, NULL);
+                else
+                        expunge(&old, ".");
+                await(&old, 0, round + 1);
+                die("s");
+                kit_close(&new);
+                kit_open(&new);
+                load(&new, path_of("dead"));
+                assert_int_equal(look(&new, ASK("none.example", DNS_MX, .rd = true))->outcome, SARDINE_MISS);
+        }
 }
 
 /* Purges, lookups, inserts and a load, all while saves run. What is purged once never comes back. */
@@ -371,11 +453,15 @@ int main(void)
             cmocka_unit_test_setup_teardown(b84_destroying_the_cache_saves_it, setup, teardown),
             cmocka_unit_test_setup_teardown(b84_at_intervals_if_anything_has_changed, setup, teardown),
             cmocka_unit_test_setup_teardown(b84_an_unused_cache_leaves_the_file_alone, setup, teardown),
+            cmocka_unit_test_setup_teardown(b84_what_was_there_before_is_saved_at_the_end, setup, teardown),
             cmocka_unit_test_setup_teardown(b84_on_demand, setup, teardown),
             cmocka_unit_test_setup_teardown(b84_a_folder_that_cannot_be_written_is_told_at_once, setup,
                                             teardown),
             cmocka_unit_test_setup_teardown(b70_a_purge_after_the_save_survives_the_process, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_a_purge_of_everything_too, setup, teardown),
+            cmocka_unit_test_setup_teardown(b70_what_a_list_removed_stays_removed, setup, teardown),
+            cmocka_unit_test_setup_teardown(b70_a_list_voids_the_old_snapshot, setup, teardown),
+            cmocka_unit_test_setup_teardown(b70_what_was_purged_during_a_save, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_by_tag_rcode_and_type, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_the_journal_starts_anew_with_a_save, setup, teardown),
             cmocka_unit_test_setup_teardown(b85_a_journal_cut_off_counts_as_far_as_it_goes, setup, teardown),

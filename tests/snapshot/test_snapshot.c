@@ -63,6 +63,21 @@ static void b84_a_restart_keeps_everything(void **state)
         assert_int_equal(kit_stats(&new).misses, 0);
 }
 
+static void b84_what_is_for_exactly_one_prefix_length_stays_so(void **state)
+{
+        (void)state;
+        fill_exact(&old);
+        assert_int_equal(ask_near(&old, 16), SARDINE_HIT);
+        assert_int_equal(ask_near(&old, 24), SARDINE_MISS);
+        save(&old, path_of("s"));
+        file_fresh(path_of("s"));
+        kit_open(&new);
+        assert_int_equal(load(&new, path_of("s")).entries, 1 + 1);
+        assert_same_contents();
+        assert_int_equal(ask_near(&new, 16), SARDINE_HIT);
+        assert_int_equal(ask_near(&new, 24), SARDINE_MISS);
+}
+
 static void b84_on_disk_it_is_no_larger_than_in_memory(void **state)
 {
         (void)state;
@@ -332,6 +347,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test_setup_teardown(b84_a_restart_keeps_everything, setup, teardown),
+            cmocka_unit_test_setup_teardown(b84_what_is_for_exactly_one_prefix_length_stays_so, setup,
+                                            teardown),
             cmocka_unit_test_setup_teardown(b84_on_disk_it_is_no_larger_than_in_memory, setup, teardown),
             cmocka_unit_test_setup_teardown(b84_ages_continue_while_down, setup, teardown),
             cmocka_unit_test_setup_teardown(b84_expired_comes_back_only_where_stale_is_wanted, setup,

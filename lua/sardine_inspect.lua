@@ -205,6 +205,8 @@ function methods:getOptions()
     result.policy = self.set.policy or ''
     result.policyWatch = self.set.policy_watch or 0
     result.policyLibraries = self.set.policy_libraries == true
+    result.snapshot = self.set.snapshot or ''
+    result.snapshotInterval = self.set.snapshot_interval or 600
     result.cookieHashing = false
     local split = {}
     for _, code in ipairs(self.set.split) do
@@ -227,6 +229,8 @@ local NOTES = {
     policy = 'the policy file',
     policyWatch = 'seconds between looks whether it has changed; 0: never',
     policyLibraries = 'it may use all of Lua\'s libraries',
+    snapshot = 'the file that it outlives restarts in',
+    snapshotInterval = 'seconds from save to save; 0: only at the end',
     splitOptions = 'EDNS options that split the cache',
     name = 'in metrics and on the page',
 }

@@ -320,6 +320,7 @@ class Options(DnsdistTest):
         ("keptShare", "40", 40, 50),
         ("policyWatch", "5", 5, 0),
         ("policyLibraries", "true", True, False),
+        ("snapshotInterval", "60", 60, 600),
         ("name", "'x'", "x", None),
     )
     WITHOUT_EFFECT = {
@@ -357,7 +358,7 @@ class Options(DnsdistTest):
         # No option is missing here.
         known = set(host.console("return table.concat(require('sardine').options(), ' ')").split())
         named = {option for option, *_ in self.TABLE} | set(self.WITHOUT_EFFECT)
-        named |= {"policy", "snapshot", "snapshotInterval"}  # those with a file have tests of their own
+        named |= {"policy", "snapshot"}  # those with a file have tests of their own
         self.assertEqual(known - named, set())
 
     def b91_the_effective_configuration_is_printed(self):
@@ -367,6 +368,7 @@ class Options(DnsdistTest):
         self.assertRegex(text, r"(?m)^  maxTTL +86400 ")
         self.assertRegex(text, r"(?m)^  maxEntries +10000 ")
         self.assertIn("while no backend is up (setStaleCacheEntriesTTL)", text)
+        self.assertRegex(text, r"(?m)^  snapshot +none ")
 
 
 class Explain(DnsdistTest):

@@ -288,18 +288,57 @@ function methods:reloadPolicy()
     return err == 0 and 'policy loaded' or 'policy not loaded: ' .. ffi.string(why)
 end
 
--- Calls, errors, timeouts and skipped calls of the policy's hooks, by name: key_calls, store_errors ...
-function methods:getPolicyStats()
+local HOOKS = { 'key', 'store', 'evict', 'stale' }
+local HOOK_COUNTERS = { 'calls', 'errors', 'timeouts', 'skipped' }
+
+local function policy_stats(self)
     local stats = ffi.new('struct sardine_policy_stats')
     stats.sz = ffi.sizeof(stats)
     lib.sardine_policy_stats_get(cache_of(self), stats)
+    return stats
+end
+
+-- Calls, errors, timeouts and skipped calls of the policy's hooks, by name: key_calls, store_errors ...
+function methods:getPolicyStats()
+    local stats = policy_stats(self)
     local result = { loads = tonumber(stats.loads), loadFailures = tonumber(stats.load_failures) }
-    for number, hook in ipairs { 'key', 'store', 'evict', 'stale' } do
-        for _, what in ipairs { 'calls', 'errors', 'timeouts', 'skipped' } do
+    for number, hook in ipairs(HOOKS) do
+        for _, what in ipairs(HOOK_COUNTERS) do
             result[hook .. '_' .. what] = tonumber(stats[what][number - 1])
         end
     end
     return result
+end
+
+-- For the page: what there is to say of a policy; nothing if there never was one.
+local function policy_data(cache)
+    local stats, rows = policy_stats(cache), { array = true }
+    if stats.loads + stats.load_failures == 0 then
+        return rows
+    end
+    table.insert(rows, { label = 'loaded', n = tonumber(stats.loads) })
+    table.insert(rows, { label = 'did not load', n = tonumber(stats.load_failures) })
+    for number, hook in ipairs(HOOKS) do
+        for _, what in ipairs(HOOK_COUNTERS) do
+            local n = tonumber(stats[what][number - 1])
+            if n > 0 or (what == 'calls' and bit.band(stats.hooks, bit.lshift(1, number - 1)) ~= 0) then
+                table.insert(rows, { label = hook .. ': ' .. what, n = n })
+            end
+        end
+    end
+    return rows
+end
+
+local function policy_metrics(add, cache, name)
+    local stats = policy_stats(cache)
+    add('policy_loads_total', 'counter', 'Policies loaded, by outcome.', stats.loads, 'cache', name, 'outcome', 'loaded')
+    add('policy_loads_total', 'counter', '', stats.load_failures, 'cache', name, 'outcome', 'failed')
+    for _, what in ipairs(HOOK_COUNTERS) do
+        for number, hook in ipairs(HOOKS) do
+            add('policy_' .. what .. '_total', 'counter', 'Hooks of the policy: ' .. what .. '.', stats[what][number - 1],
+                'cache', name, 'hook', hook)
+        end
+    end
 end
 
 -- Remove what a list names: a name or a network on each line. Returns how many entries went.
@@ -1058,6 +1097,7 @@ local core = {
     ffi = ffi, lib = lib, fail = fail, is_whole = is_whole,
     methods = methods, cache_of = cache_of, stats_of = stats_of, wire_name = wire_name,
     attached = attached, name_of = name_of, known_options = OPTIONS, version = abi.version,
+    policy_data = policy_data, policy_metrics = policy_metrics,
 }
 require 'sardine_inspect'(core)
 

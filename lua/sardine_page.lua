@@ -127,7 +127,7 @@ getPool(''):setCache(newPacketCache(1000000))</pre>
     <section class="panel span4"><h2>Asked most</h2><div id="top"></div></section>
     <section class="panel span4"><h2>Missing most</h2><div id="misses"></div></section>
     <section class="panel span4"><h2>Responses not kept lately</h2><div id="refused"></div></section>
-    <section class="panel span12" id="more-panel" hidden><h2 id="more-title"></h2><div id="more"></div></section>
+    <section class="panel span12" id="policy-panel" hidden><h2>Policy</h2><div id="policy"></div></section>
   </div>
 </main>
 <footer><span id="survey"></span><span id="sum"></span><a href="{{path}}/metrics">metrics</a><span id="version"></span></footer>
@@ -416,12 +416,8 @@ function show() {
     { head: 'reason', class: 'soft left', of: row => reason(row[1]) },
     { head: 'ago', of: row => ago(row[0]) },
   ], 'None.');
-  const more = cache.more || [];
-  byId('more-panel').hidden = more.length === 0;
-  if (more.length > 0) {
-    byId('more-title').textContent = 'Policy';
-    table(byId('more'), more, [{ head: 'what', of: one => one.label }, { head: 'count', of: one => number(one.n) }], '');
-  }
+  byId('policy-panel').hidden = cache.policy.length === 0;
+  table(byId('policy'), cache.policy, [{ head: 'what', of: one => one.label }, { head: 'count', of: one => number(one.n) }], '');
   const pools = cache.pools.map(pool => pool === '' ? 'the default pool' : pool).join(', ');
   byId('survey').textContent = `used by ${pools}` + (cache.survey ? `; answers counted ${clock(cache.survey.at)} in ${cache.survey.took.toFixed(2)} s` : '');
   byId('sum').textContent = `${number(s.inserts)} responses: ${short(s.stored)} new, ${short(s.replaced)} replaced, ${short(s.refreshed)} refreshed, ${short(s.refused)} not kept`;

@@ -185,9 +185,7 @@ local function metrics()
             add('removed_total', 'counter', 'Entries that left the cache by cause.', stats[cause], 'cache', name, 'cause', cause)
         end
         add('moved_total', 'counter', 'Entries copied forward while memory was reclaimed.', stats.moved, 'cache', name)
-        if core.more_metrics then
-            core.more_metrics(add, cache, name)
-        end
+        core.policy_metrics(add, cache, name)
         local survey = survey_of(cache)
         if survey then
             add_survey(add, name, survey)
@@ -270,7 +268,7 @@ local function cache_data(entry, since)
         survey = survey and survey_data(survey) or false, history = history_data(cache, since),
         top = as_rows(core.top_list(cache, TOP, false)), top_misses = as_rows(core.top_list(cache, TOP, true)),
         refused = as_rows(core.refused_list(cache, TOP)),
-        more = core.more_data and core.more_data(cache) or { array = true },
+        policy = core.policy_data(cache),
     }
 end
 

@@ -150,6 +150,28 @@ class Seen(DnsdistTest):
         since = json.loads(self.get(f"/sardine/data?since={last[0]}")[1])["caches"][0]["history"]
         self.assertNotIn(last, since)
 
+    @unittest.skipIf("SARDINE_PRELOAD" in os.environ, "a sanitizer's dlopen() does not keep two Luas apart")
+    def test_the_policys_hooks_are_counted(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "policy.lua"
+            path.write_text("return { key = function(q) if q.qtype == 28 then error('six') end end }", encoding="utf-8")
+            host = self.start_web(CACHE.replace("{", f"{{policy='{path}', ", 1))
+            self.serve("a.x.example")
+            for kind in (A, A, AAAA):
+                host.ask(query("a.x.example", kind))
+            path.write_text("return {", encoding="utf-8")
+            self.assertIn("policy not loaded", host.console("pc:reloadPolicy()"))
+        metrics = self.metrics()
+        labels = (("cache", "default"), ("hook", "key"))
+        self.assertEqual(metrics["sardine_policy_calls_total"][labels], 3)
+        self.assertEqual(metrics["sardine_policy_errors_total"][labels], 1)
+        self.assertEqual(sum(metrics["sardine_policy_errors_total"].values()), 1)
+        loads = {dict(labels)["outcome"]: n for labels, n in metrics["sardine_policy_loads_total"].items()}
+        self.assertEqual(loads, {"loaded": 1, "failed": 1})
+        (cache,) = json.loads(self.get("/sardine/data")[1])["caches"]
+        rows = {row["label"]: row["n"] for row in cache["policy"]}
+        self.assertEqual(rows, {"loaded": 1, "did not load": 1, "key: calls": 3, "key: errors": 1})
+
     def test_the_page_is_guarded_and_self_contained(self):
         self.start_web()
         for path in ("/sardine", "/sardine/data", "/sardine/metrics", "/sardine/page.js"):

@@ -67,16 +67,15 @@ static bool is_stream(const struct sardine_query *query)
 /* Can this entry answer this client at all, its age apart? */
 static bool serves(const struct lookup *l, const uint8_t *entry)
 {
-        uint8_t flags = entry[ENTRY_AT_FLAGS];
-        if (l->wire.dnssec_ok && !(flags & ENTRY_DO))
+        if (l->wire.dnssec_ok && !(entry[ENTRY_AT_FLAGS] & ENTRY_DO))
                 return false; /* B45: no signatures were asked for when this was fetched */
-        if (flags & ENTRY_EXT) {
+        uint8_t ext = entry_ext(entry);
+        if ((ext & EXT_TRUNCATED) && is_stream(l->query))
+                return false; /* B15: it came for the whole */
+        if (ext & (EXT_SCOPES | EXT_PAGE)) {
                 struct entry_view view;
                 entry_view_init(&view, entry);
-                if (view.no_answer)
-                        return false;
-                if ((view.ext & EXT_TRUNCATED) && is_stream(l->query))
-                        return false; /* B15: it came for the whole */
+                return !view.no_answer;
         }
         return true;
 }
@@ -96,7 +95,7 @@ static bool stands_in(const struct lookup *l, const struct candidate *c)
 
 static bool is_failure(const uint8_t *entry)
 {
-        if (!(entry[ENTRY_AT_FLAGS] & ENTRY_EXT))
+        if (!(entry_ext(entry) & (EXT_RCODE | EXT_TRUNCATED)))
                 return false;
         struct entry_view view;
         entry_view_init(&view, entry);
@@ -210,7 +209,7 @@ static void find(struct lookup *l)
 {
         struct candidate c = {.mark = l->base_hash};
         const uint8_t *base = find_base(l, &c);
-        while (base && base[ENTRY_AT_FLAGS] & ENTRY_EXT) {
+        while (base && entry_ext(base) & EXT_SCOPES) {
                 struct entry_view view;
                 entry_view_init(&view, base);
                 if (!view.scopes || find_network(l, &view))

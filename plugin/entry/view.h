@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "entry/header.h"
+
 struct entry_view {
         const uint8_t *entry;
         const uint8_t *name;   /* stored name of the question */
@@ -33,6 +35,15 @@ struct entry_view {
 };
 
 void entry_view_init(struct entry_view *view, const uint8_t *entry);
+
+/* Its ext byte, without the rest of a view; 0: none. */
+static inline uint8_t entry_ext(const uint8_t *entry)
+{
+        if (!(entry[ENTRY_AT_FLAGS] & ENTRY_EXT))
+                return 0;
+        return entry[ENTRY_HEADER + (entry[ENTRY_AT_SIZE] ? 0 : ENTRY_SIZE32) +
+                     (entry[ENTRY_AT_TYPE] ? 0 : 2)];
+}
 
 /* The question's name, expanded and folded: returns its length. */
 size_t entry_view_qname(const struct entry_view *view, uint8_t name[255]);

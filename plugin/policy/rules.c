@@ -298,7 +298,7 @@ bool policy_rules_finish(struct policy_rules *rules)
 const struct policy_rule *policy_rules_find_client(const struct policy_rules *rules, const uint8_t *client,
                                                    size_t len)
 {
-        uint32_t number = subnets_find(&rules->clients, client, len);
+        uint32_t number = rules->clients.count ? subnets_find(&rules->clients, client, len) : 0;
         return number ? &rules->client_rules.rules[number] : NULL;
 }
 
@@ -311,7 +311,8 @@ struct policy_ecs policy_rules_ecs(const struct policy_rules *rules, const uint8
                                    const struct policy_rule *client)
 {
         struct policy_ecs ecs = rules->ecs;
-        int64_t zone = suffixes_find(&rules->query_zones.names, name, len);
+        int64_t zone = rules->query_zones.names.count ? suffixes_find(&rules->query_zones.names, name, len)
+                                                      : SUFFIX_NONE;
         if (zone != SUFFIX_NONE)
                 ecs = rules->query_zones.rules.rules[suffixes_value(&rules->query_zones.names, zone)].ecs;
         if (client && client->set & POLICY_SET_ECS) {
@@ -341,8 +342,12 @@ static void put_text(struct policy_composed *c, const char *text, size_t len)
                 return;
         for (; c->slashes > 0; c->slashes--)
                 put_byte(c, '/');
-        for (size_t i = 0; i < len; i++)
-                put_byte(c, text[i]);
+        if (len > POLICY_TAG_MAX - (size_t)c->len) {
+                c->too_long = true;
+                return;
+        }
+        memcpy(c->tag + c->len, text, len);
+        c->len += (uint8_t)len;
 }
 
 /* What a host says may be anything, from its clients for one: it must not look like two parts. */

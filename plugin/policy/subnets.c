@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/bytes.h"
 #include "wire/ecs.h"
 
 bool subnet_from_text(const char *text, struct subnet *net)
@@ -181,7 +182,7 @@ uint32_t subnets_find(const struct subnets *set, const uint8_t *addr, size_t len
                 return 0;
         unsigned row = len == 4 ? 0 : 1;
         const subnet_address *first = set->row[row].first;
-        subnet_address want = number(addr, len);
+        subnet_address want = len == 4 ? get_be32(addr) : number(addr, len);
         size_t at = 0;
         /* Invariant: first[at] <= want, and the range is in [at, at + left). */
         for (size_t left = set->row[row].count; left > 1;) {

@@ -8,7 +8,7 @@ import time
 
 import loader
 from cases import DnsdistTest
-from dnsmsg import A, NOERROR, NXDOMAIN, SERVFAIL, Message, a, query, reply, soa
+from dnsmsg import A, ECS, NOERROR, NXDOMAIN, SERVFAIL, Message, a, opt, query, reply, soa
 
 POLICIES = pathlib.Path(__file__).parent.parent.parent / "lua" / "policies"
 
@@ -74,6 +74,38 @@ class Policies(DnsdistTest):
             host.ask(query(name))
             host.ask(query(name))
             self.assertEqual(self.upstream.asked(name), asked)
+
+    def test_client_subnets_for_content_networks_only(self):
+        host = self.start(cache(POLICIES / "cdn-ecs.lua"), server="useClientSubnet=true")
+        told = {}
+
+        def script(message, _):
+            options = message.edns_options if message.opts else []
+            told.setdefault(message.qname, []).extend(value[2] for code, value in options if code == ECS)
+            echoed = [(code, value[:3] + value[2:3] + value[4:]) for code, value in options if code == ECS]
+            return reply(message, answer=[a(message.qname, 300)], edns=opt(options=echoed))
+
+        for name, asked in (("www.cdn.example", 2), ("www.example", 1)):
+            self.upstream.on(name, A, script)
+            for address in ("127.0.0.1", "127.0.0.9", "127.0.9.1", "127.0.9.2"):
+                self.assertEqual(self.ask_from(host, address, name).rcode, NOERROR)
+            self.assertEqual(self.upstream.asked(name), asked, name)
+        self.assertEqual(told["www.cdn.example"], [24, 24])
+        self.assertEqual(sum(told["www.example"]), 0)
+
+    def test_kept_zones_stay_in_a_full_cache(self):
+        host = self.start(cache(POLICIES / "keep.lua").replace("10000", "300"))
+        kept = [f"n{n}.example.com" for n in range(20)]
+        others = [f"n{n}.example" for n in range(900)]
+        self.serve(*kept, *others)
+        for name in kept + others:
+            host.ask(query(name))
+        evicted = host.console("pc:getStats()")
+        self.assertNotIn('"evicted": 0', evicted)
+        for name in kept + others:
+            host.ask(query(name))
+        self.assertEqual([self.upstream.asked(name) for name in kept], [1] * len(kept))
+        self.assertGreater(sum(self.upstream.asked(name) for name in others), len(others))
 
     @staticmethod
     def no_such_name(message, _):

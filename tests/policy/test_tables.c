@@ -6,7 +6,10 @@
 #include "policy/subnets.h"
 #include "policy/suffixes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
 static struct kit kit;
 
@@ -167,6 +170,76 @@ static void always_keep_and_weights(void **state)
         assert_int_equal(kept, KEPT);
 }
 
+static int look_at(const uint8_t local[4], uint32_t port, struct sardine_token *token, uint8_t *packet,
+                   size_t *len)
+{
+        static uint8_t reply[1024];
+        *len = ask_packet(&ASK("www.example", 1), packet);
+        struct sardine_query q = {.sz = sizeof q,
+                                  .packet = packet,
+                                  .len = *len,
+                                  .local = local,
+                                  .local_len = 4,
+                                  .local_port = port};
+        struct sardine_answer a = {.sz = sizeof a, .buf = reply, .cap = sizeof reply, .token = token};
+        return sardine_lookup(kit.cache, &q, &a);
+}
+
+/* What is fetched for clients of one listener is not given to those of another. */
+static void b24_tags_by_listener(void **state)
+{
+        (void)state;
+        static const uint8_t a[4] = {192, 0, 2, 1}, b[4] = {192, 0, 2, 2};
+        static const struct {
+                const uint8_t *local;
+                uint32_t port;
+                int outcome;
+        } asked[] = {
+            {a, 53, SARDINE_MISS},   {a, 53, SARDINE_HIT},   {b, 53, SARDINE_MISS}, {b, 53, SARDINE_HIT},
+            {b, 5300, SARDINE_MISS}, {a, 5300, SARDINE_HIT}, {a, 54, SARDINE_HIT}, /* as b, 53: no tag */
+        };
+        policy_set(&kit, "return { tags = { listeners = { ['192.0.2.1:53'] = 'x', [':5300'] = 'y' } } }");
+        for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+                struct sardine_token token;
+                uint8_t packet[1024];
+                size_t len;
+                assert_int_equal(look_at(asked[i].local, asked[i].port, &token, packet, &len),
+                                 asked[i].outcome);
+                if (asked[i].outcome == SARDINE_MISS)
+                        assert_int_equal(
+                            put_token(&kit, &token,
+                                      REPLY("www.example", 1, .records = "www.example 300 IN A 192.0.2.9"),
+                                      NULL),
+                            SARDINE_STORED);
+        }
+}
+
+/* The time is shown, and only what no machine takes for it fails. */
+static void a_million_zones_load_in_seconds(void **state)
+{
+        (void)state;
+        enum { ZONES = 1000000, BOUND = 100 };
+        char list[] = "/tmp/sardine-list-XXXXXX", policy[128];
+        int fd = mkstemp(list);
+        FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+        assert_non_null(file);
+        for (unsigned i = 0; i < ZONES; i++)
+                fprintf(file, "z%u.example\n", i);
+        assert_int_equal(fclose(file), 0);
+        snprintf(policy, sizeof policy, "return { never_store = { zones = list '%s' } }", list);
+        struct timespec start, end;
+        clock_gettime(CLOCK_MONOTONIC, &start);
+        policy_set(&kit, policy);
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        unlink(list);
+        print_message("a million zones: %.1f s\n",
+                      (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9);
+        assert_true(end.tv_sec - start.tv_sec < BOUND);
+        assert_int_equal(life("a.z0.example"), 0);
+        assert_int_equal(life("z999999.example"), 0);
+        assert_int_equal(life("z1000000.example"), 1000);
+}
+
 /* Against a search through all of them. */
 static void suffixes_like_a_plain_search(void **state)
 {
@@ -255,6 +328,8 @@ int main(void)
             cmocka_unit_test_setup_teardown(ecs_prefix_lengths_by_zone, setup, teardown),
             cmocka_unit_test_setup_teardown(b39_stale_only_for_positives, setup, teardown),
             cmocka_unit_test_setup_teardown(always_keep_and_weights, setup, teardown),
+            cmocka_unit_test_setup_teardown(b24_tags_by_listener, setup, teardown),
+            cmocka_unit_test_setup_teardown(a_million_zones_load_in_seconds, setup, teardown),
             cmocka_unit_test(suffixes_like_a_plain_search),
             cmocka_unit_test(subnets_like_a_plain_search),
         };

@@ -24,6 +24,9 @@ enum {
         /* Room on the stack for the common message; larger ones use the heap. */
         SMALL_RRS = 32,
         SMALL_ENTRY = 2048,
+        /* The entry of a message beyond this does not fit there: not to be tried, for it may cost much (B64).
+         */
+        SMALL_MESSAGE = 8 * SMALL_ENTRY,
 };
 
 struct insert {
@@ -129,7 +132,8 @@ static unsigned assess(struct insert *in, uint32_t failure_ttl)
 static unsigned encode(struct insert *in)
 {
         in->entry = in->small;
-        if (entry_encode(&in->token.key, &in->response, &in->params, in->small, sizeof in->small))
+        if (in->response.len <= SMALL_MESSAGE &&
+            entry_encode(&in->token.key, &in->response, &in->params, in->small, sizeof in->small))
                 return 0;
         if (!in->large && !(in->large = aligned_alloc(ENTRY_ALIGN, ENTRY_MAX)))
                 return SARDINE_REFUSED_NO_MEMORY;

@@ -61,8 +61,9 @@ static bool same_suffix(const struct entry_writer *writer, size_t at, const uint
         name_walk_init(&walk, writer->entry, writer->entry + at);
         while (len > follow) {
                 name_walk_next(&walk, &part);
-                if (memcmp(part.wire, name, part.len) != 0)
-                        return false;
+                for (size_t i = 0; i < part.len; i++) /* most are short: no call for each */
+                        if (part.wire[i] != name[i])
+                                return false;
                 name += part.len;
                 len -= part.len;
         }

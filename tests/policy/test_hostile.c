@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* Lua's long jumps out of C code are not seen by the thread sanitizer when liblua is built with fortified
  * ones: its record of the stack grows with each, and loops of errors take minutes and gigabytes. They have
@@ -52,12 +53,30 @@ static void works(void)
         assert_int_equal(look(&kit, ASK(name, 1, .flags = SARDINE_ALLOW_STALE))->outcome, SARDINE_STALE);
 }
 
-static void in_every_hook(const char *body, bool timeout)
+static void policy_set_flags(struct kit *k, const char *text, unsigned flags)
+{
+        char path[64], why[512] = "";
+        snprintf(path, sizeof path, "/tmp/sardine-hostile-%d.lua", (int)getpid());
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        assert_true(fputs(text, file) >= 0);
+        assert_int_equal(fclose(file), 0);
+        int err = sardine_policy_load(k->cache, path, flags, why, sizeof why);
+        unlink(path);
+        if (err)
+                fail_msg("%d: %s", err, why);
+}
+
+/* What the body must end with. */
+enum end { ERROR, TIMEOUT };
+
+static void in_every_hook(const char *before_hooks, const char *body, enum end end, unsigned flags)
 {
         char text[2000];
         snprintf(text, sizeof text,
-                 "local function f(...) %s end\nreturn {key = f, store = f, stale = f, evict = f}", body);
-        policy_set(&kit, text);
+                 "%s\nlocal function f(...) %s end\nreturn {key = f, store = f, stale = f, evict = f}",
+                 before_hooks, body);
+        policy_set_flags(&kit, text, flags);
         struct sardine_policy_stats before = policy_stats(&kit);
         works();
         struct sardine_policy_stats after = policy_stats(&kit);
@@ -65,7 +84,7 @@ static void in_every_hook(const char *body, bool timeout)
         for (unsigned i = 0; i < 3; i++) {
                 uint64_t errors = after.errors[called[i]] - before.errors[called[i]];
                 uint64_t timeouts = after.timeouts[called[i]] - before.timeouts[called[i]];
-                if (timeout ? timeouts == 0 : errors == 0)
+                if (end == TIMEOUT ? timeouts == 0 || errors != 0 : errors == 0 || timeouts != 0)
                         fail_msg("hook %u: %s: %s", called[i], body, policy_line);
         }
 }
@@ -77,40 +96,150 @@ static void errors_and_loops_fall_back(void **state)
                 skip();
         static const struct {
                 const char *body;
-                bool timeout;
+                enum end end;
         } bad[] = {
-            {"error('no')", false},
-            {"error({})", false},
-            {"error(setmetatable({}, {__tostring = function() while true do end end}))", false},
-            {"while true do end", true},
-            {"while true do pcall(function() while true do end end) end", true},
+            {"error('no')", ERROR},
+            {"error({})", ERROR},
+            {"error(setmetatable({}, {__tostring = function() while true do end end}))", ERROR},
+            {"while true do end", TIMEOUT},
+            {"while true do pcall(function() while true do end end) end", TIMEOUT},
             {"local function g() local x <close> = setmetatable({}, {__close = function() while true do end "
              "end}) g() end g()",
-             true},
-            {"local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(100000) .. i end", false},
-            {"local s = 'x' while true do s = s .. s end", false},
-            {"local function g() return 1 + g() end g()", true},
-            {"return (('a'):rep(200)):find(('a-'):rep(20) .. 'b')", false},
-            {"return ('x'):rep(1e9)", false},
-            {"return (''):rep(1 << 62)", false},
-            {"return table.move({}, 1, 1 << 40, 2)", false},
-            {"return table.insert(setmetatable({}, {__len = function() return 1 << 60 end}), 1, 1)", false},
-            {"setmetatable({}, {__gc = function() while true do end end})", false},
-            {"local function g(s) return (s:gsub('.', g)) end g('x')", false},
-            {"return {tag = 1, ttl = 'x'}, 5, {}", false},
-            {"return os.exit()", false},
-            {"return io.open('/etc/passwd')", false},
-            {"return debug.getregistry()", false},
-            {"return load('x = 1')", false},
-            {"return require 'os'", false},
-            {"return string.dump(works)", false},
-            {"return coroutine.wrap(function() while true do end end)()", false},
-            {"return getmetatable(...).__index", false},
-            {"local q = ... q.tag = 'x'", false},
-            {"local q = ... return q.qname.within(q, 'x')", false},
+             TIMEOUT},
+            {"local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(100000) .. i end", TIMEOUT},
+            {"local s = 'x' while true do s = s .. s end", ERROR},
+            {"local function g() return 1 + g() end g()", TIMEOUT},
+            {"return (('a'):rep(200)):find(('a-'):rep(20) .. 'b')", ERROR},
+            {"return ('x'):rep(1e9)", ERROR},
+            {"return (''):rep(1 << 62)", ERROR},
+            {"return table.move({}, 1, 1 << 40, 2)", ERROR},
+            {"return table.insert(setmetatable({}, {__len = function() return 1 << 60 end}), 1, 1)", ERROR},
+            {"setmetatable({}, {__gc = function() while true do end end})", ERROR},
+            {"local function g(s) return (s:gsub('.', g)) end g('x')", ERROR},
+            {"return {tag = 1, ttl = 'x'}, 5, {}", ERROR},
+            {"return os.exit()", ERROR},
+            {"return io.open('/etc/passwd')", ERROR},
+            {"return debug.getregistry()", ERROR},
+            {"return load('x = 1')", ERROR},
+            {"return require 'os'", ERROR},
+            {"return string.dump(works)", ERROR},
+            {"return coroutine.wrap(function() while true do end end)()", ERROR},
+            {"return getmetatable(...).__index", ERROR},
+            {"local q = ... q.tag = 'x'", ERROR},
+            {"local q = ... return q.qname.within(q, 'x')", ERROR},
         };
         for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-                in_every_hook(bad[i].body, bad[i].timeout);
+                in_every_hook("", bad[i].body, bad[i].end, 0);
+}
+
+/* Nothing that a hook calls works for long without being counted. Were it not so, these would take minutes.
+ */
+static void work_in_libraries_counts(void **state)
+{
+        (void)state;
+        static const struct {
+                const char *before, *body;
+                enum end end;
+        } bad[] = {
+            {"", "xpcall(function() while true do end end, function() while true do end end)", TIMEOUT},
+            {"", "xpcall(error, function() while true do end end)", TIMEOUT},
+            {"", "xpcall(function() while true do end end, string.rep, 5) while true do end", TIMEOUT},
+            {"",
+             "while true do xpcall(function() local x <close> = setmetatable({}, {__close = function() "
+             "while true do end end}) error('no') end, function(e) return e end) end",
+             TIMEOUT},
+            {"",
+             "local t = setmetatable({}, {__tostring = function() while true do end end}) "
+             "xpcall(function() error(t) end, tostring)",
+             TIMEOUT},
+            {"local t = {} for i = 1, 9999 do t[i] = i % 77 end",
+             "for i = 1, 9 do table.sort(t, function(a, b) return a < b end) end", TIMEOUT},
+            {"local t = {} for i = 1, 9999 do t[i] = 'x' end", "while true do table.sort(t) end", TIMEOUT},
+            {"local s = ('a'):rep(50000)", "return s:gsub('.', function() end)", TIMEOUT},
+            {"local s = ('a'):rep(1000000)", "return s:gsub('.', string.upper)", TIMEOUT},
+            {"", "return string.find(('a'):rep(19) .. 'b', ('a?'):rep(20) .. ('a'):rep(20))", ERROR},
+            {"local s = ('('):rep(100000)", "return s:find('%b()')", ERROR},
+            {"local s = ('a'):rep(20000)", "return s:find('^(.*)%1b')", ERROR},
+            {"local s = ('a'):rep(1500)", "while true do s:find('%f[b]a*c') end", TIMEOUT},
+            {"local s = ('a'):rep(1000)", "while true do for x in s:gmatch('a*b') do end end", TIMEOUT},
+            {"local s, p = ('a'):rep(3000), ('a'):rep(1500) .. 'b'", "while true do s:find(p, 1, true) end",
+             TIMEOUT},
+            {"local t = {} for i = 1, 500000 do t[i] = i end",
+             "for i = 1, 300 do table.insert(t, 1, 0) table.remove(t, 1) end", TIMEOUT},
+            {"local t = {} for i = 1, 50000 do t[i] = i end", "for i = 1, 300 do table.remove(t, 1) end",
+             TIMEOUT},
+            {"local t = {} for i = 1, 50000 do t[i] = '' end", "while true do table.concat(t) end", TIMEOUT},
+            {"local t = {}", "while true do table.move(t, 1, 9999, 2) end", TIMEOUT},
+            {"local t = {}", "while true do table.unpack(t, 1, 9999) end", TIMEOUT},
+            {"local t = {}", "return table.unpack(t, 1, 100000)", ERROR},
+            {"", "return table.unpack(setmetatable({}, {__len = function() while true do end end}))",
+             TIMEOUT},
+            {"local s = ('a'):rep(200000)", "while true do s:byte(1, -1) end", TIMEOUT},
+            {"local s = ('a'):rep(1000000)", "while true do utf8.len(s) end", TIMEOUT},
+            {"local s = ('a'):rep(1 << 19)", "while true do s:upper():lower():reverse() end", TIMEOUT},
+            {"local s = ('a'):rep(1 << 19)", "while true do string.format('%s%s', s, 'b') end", TIMEOUT},
+            {"", "while true do ('x'):rep(1000000) end", TIMEOUT},
+            {"", "while true do (''):rep(1000000) end", TIMEOUT},
+            {"local a, b = ('a'):rep(1 << 19), 0", "while true do b = a .. b b = 0 end", TIMEOUT},
+            {"local a = ('a'):rep(1000000)", "return a .. a", ERROR},
+            {"local a = ('a'):rep(1000000)", "while true do pcall(function() return a .. a end) end",
+             TIMEOUT},
+        };
+        for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+                in_every_hook(bad[i].before, bad[i].body, bad[i].end, 0);
+}
+
+/* What the limits are made of cannot be taken away either. */
+static void limits_hold_with_all_libraries(void **state)
+{
+        (void)state;
+        static const struct {
+                const char *before, *body;
+                enum end end;
+        } bad[] = {
+            {"", "xpcall(function() while true do end end, function() while true do end end)", TIMEOUT},
+            {"", "xpcall(function() while true do end end, debug.traceback) while true do end", TIMEOUT},
+            {"", "debug.sethook() while true do end", ERROR},
+            {"", "debug.setmetatable({}, {__gc = function() while true do end end})", ERROR},
+            {"", "setmetatable({}, {__gc = function() while true do end end})", ERROR},
+            {"", "coroutine.wrap(function() while true do end end)()", TIMEOUT},
+            {"", "while true do coroutine.resume(coroutine.create(function() while true do end end)) end",
+             TIMEOUT},
+            {"", "while true do pcall(coroutine.wrap(function() for i = 1, 100 do end end)) end", TIMEOUT},
+            {"",
+             "coroutine.wrap(function() local x <close> = setmetatable({}, {__close = function() while true "
+             "do end end}) while true do end end)()",
+             TIMEOUT},
+            {"",
+             "local c = coroutine.create(function() local x <close> = setmetatable({}, {__close = "
+             "function() while true do end end}) coroutine.yield() end) coroutine.resume(c) "
+             "coroutine.close(c)",
+             TIMEOUT},
+            {"local c = coroutine.wrap(function() while true do coroutine.yield() for i = 1, 1e9 do end end "
+             "end)",
+             "pcall(c) pcall(c) while true do end", TIMEOUT},
+            {"", "load('while true do end')()", TIMEOUT},
+        };
+        for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+                in_every_hook(bad[i].before, bad[i].body, bad[i].end, SARDINE_POLICY_ALL_LIBRARIES);
+        uint64_t errors = policy_stats(&kit).errors[SARDINE_HOOK_KEY];
+        policy_set_flags(
+            &kit,
+            "return { key = function(q)\n"
+            "  local fine, why, more = xpcall(function(...) return ... end, error, 1, 2)\n"
+            "  assert(fine and why == 1 and more == 2)\n"
+            "  fine, why = xpcall(error, function(e) return e .. '!' end, 'no', 0)\n"
+            "  assert(not fine and why == 'no!')\n"
+            "  local c = coroutine.wrap(function(a) local b = coroutine.yield(a + 1)\n"
+            "    local _, d = xpcall(function() return coroutine.yield(b + 1) end, error) return d + 1 end)\n"
+            "  assert(c(1) == 2 and c(5) == 6 and c(7) == 8)\n"
+            "  fine, why = pcall(coroutine.wrap(function() error('no', 0) end))\n"
+            "  assert(not fine and why == 'no')\n"
+            "end }",
+            SARDINE_POLICY_ALL_LIBRARIES);
+        works();
+        if (policy_stats(&kit).errors[SARDINE_HOOK_KEY] != errors)
+                fail_msg("%s", policy_line);
 }
 
 static void views_that_are_kept_give_errors(void **state)
@@ -239,6 +368,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test_setup_teardown(errors_and_loops_fall_back, setup, teardown),
+            cmocka_unit_test_setup_teardown(work_in_libraries_counts, setup, teardown),
+            cmocka_unit_test_setup_teardown(limits_hold_with_all_libraries, setup, teardown),
             cmocka_unit_test_setup_teardown(views_that_are_kept_give_errors, setup, teardown),
             cmocka_unit_test_setup_teardown(b91_files_that_do_not_load_leave_the_old_policy, setup, teardown),
             cmocka_unit_test_setup_teardown(noise_is_bounded, setup, teardown),

@@ -14,16 +14,86 @@
 enum {
         ERRORS_A_SECOND = 10, /* of a hook; then it is left out for the rest of the second */
         LOG_EVERY = 60,       /* seconds between lines about the same hook */
+
+        NS_AN_INSTRUCTION = 100,    /* of CPU time; it takes about a tenth of that */
+        BYTES_AN_INSTRUCTION = 256, /* allocated */
+        BYTES_COLLECTED = 64,       /* for an instruction */
+        STRING_MOST = 1 << 20,      /* bytes, of one that a hook makes: one instruction may compare all */
+        SMALL = 4096,               /* bytes: allocated even if nothing is left */
 };
 
 static const char *const hook_names[POLICY_HOOKS] = {"key", "store", "evict", "stale"};
 
-/* Memory ----------------------------------------------------------------------------------------------------
- */
+/* Limits ----------------------------------------------------------------------------------------------------
+ * Work inside of libraries is counted as the instructions that take about as long: the guards do that before
+ * the work, the allocator with what it is asked for. What nobody has thought of is found by the clock. */
+
+static void count_slice(lua_State *L, lua_Debug *ar);
+
+/* At the next instruction, and at every one that follows: whoever catches the error gets it again. */
+static void stop_soon(lua_State *L)
+{
+        lua_sethook(L, count_slice, LUA_MASKCOUNT, 1);
+}
+
+static void stop(lua_State *L, int level)
+{
+        struct state *s = state_of(L);
+        s->over = true;
+        s->left = -1;
+        stop_soon(L);
+        stop_soon(s->L); /* which may have called this coroutine */
+        luaL_where(L, level);
+        lua_pushfstring(L, "more than %d instructions, or their time",
+                        s->loading ? LOAD_INSTRUCTIONS : s->instructions);
+        lua_concat(L, 2);
+        lua_error(L);
+}
+
+/* Of this thread alone: a thread that has to wait for a processor is not at fault. */
+static int64_t cpu_time(void)
+{
+        struct timespec ts;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+        return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static void count_slice(lua_State *L, lua_Debug *ar)
+{
+        (void)ar;
+        struct state *s = state_of(L);
+        s->left -= SLICE;
+        int64_t now = cpu_time();
+        if (s->until == 0)
+                s->until =
+                    now + (int64_t)(s->loading ? LOAD_INSTRUCTIONS : s->instructions) * NS_AN_INSTRUCTION;
+        if (s->left <= 0 || now > s->until)
+                stop(L, 0);
+        /* A coroutine of an earlier call that has been stopped. */
+        if (lua_gethookcount(L) != SLICE)
+                lua_sethook(L, count_slice, LUA_MASKCOUNT, SLICE);
+}
+
+void spend(lua_State *L, double count)
+{
+        struct state *s = state_of(L);
+        if (count > (double)s->left)
+                stop(L, 1);
+        s->left -= (int64_t)count;
+}
+
+static void give_instructions(struct state *s, int count)
+{
+        s->over = false;
+        s->left = count;
+        s->until = 0;
+        lua_sethook(s->L, count_slice, LUA_MASKCOUNT, SLICE);
+}
 
 static void *allocate(void *ctx, void *block, size_t old_size, size_t size)
 {
         struct state *s = ctx;
+        bool string = !block && old_size == LUA_TSTRING;
         if (!block)
                 old_size = 0;
         if (size == 0) {
@@ -31,34 +101,25 @@ static void *allocate(void *ctx, void *block, size_t old_size, size_t size)
                 s->memory -= old_size;
                 return NULL;
         }
-        /* Lua relies on shrinking to succeed. */
-        if (size > old_size && s->memory - old_size + size > s->memory_most)
-                return NULL;
+        /* Lua relies on shrinking to succeed, and needs a little for the error. */
+        if (size > old_size) {
+                bool fits = s->memory - old_size + size <= s->memory_most &&
+                            (!string || s->loading || size <= STRING_MOST);
+                /* If it does not fit, Lua collects everything before it gives up. */
+                s->left -= (int64_t)(fits ? size / BYTES_AN_INSTRUCTION : s->memory / BYTES_COLLECTED);
+                if (s->left < 0 && s->L)
+                        stop_soon(s->L);
+                if (!fits)
+                        return NULL;
+                if (s->left < 0 && size > SMALL) {
+                        s->over = true;
+                        return NULL;
+                }
+        }
         void *moved = realloc(block, size);
         if (moved)
                 s->memory += size - old_size;
         return moved;
-}
-
-/* Instructions ----------------------------------------------------------------------------------------------
- */
-
-static void out_of_instructions(lua_State *L, lua_Debug *ar)
-{
-        struct state *s = state_of(L);
-        int most = s->loading ? LOAD_INSTRUCTIONS : s->instructions;
-        s->over = true;
-        /* Whoever catches this error gets it again with the next instruction. */
-        lua_sethook(L, out_of_instructions, LUA_MASKCOUNT, 1);
-        lua_getinfo(L, "Sl", ar);
-        lua_pushfstring(L, "%s:%d: more than %d instructions", ar->short_src, ar->currentline, most);
-        lua_error(L);
-}
-
-static void give_instructions(struct state *s, int count)
-{
-        s->over = false;
-        lua_sethook(s->L, out_of_instructions, LUA_MASKCOUNT, count);
 }
 
 /* States ----------------------------------------------------------------------------------------------------
@@ -106,6 +167,7 @@ static bool make_lua(struct state *s, const char **why)
         s->memory = 0;
         s->memory_most = LOAD_MEMORY;
         s->loading = true;
+        s->left = LOAD_INSTRUCTIONS;
         *why = "no memory";
         s->L = lua_newstate(allocate, s);
         if (!s->L)
@@ -114,7 +176,6 @@ static bool make_lua(struct state *s, const char **why)
         lua_atpanic(s->L, panic);
         lua_pushcfunction(s->L, open_state);
         int status = lua_pcall(s->L, 0, 1, 0);
-        lua_sethook(s->L, NULL, 0, 0);
         if (status == LUA_OK)
                 return true;
         *why = error_text(s->L);
@@ -124,6 +185,7 @@ static bool make_lua(struct state *s, const char **why)
 /* It is loaded: from now on hooks run in it. */
 static void settle(struct state *s)
 {
+        lua_sethook(s->L, NULL, 0, 0);
         lua_settop(s->L, 0);
         lua_gc(s->L, LUA_GCCOLLECT);
         /* What calls leave behind is collected when it is as much as all else: rarely, for it is little. */
@@ -453,10 +515,12 @@ static bool call(struct state *s, enum policy_hook hook)
         if (status == LUA_OK)
                 return true;
         count(s->over ? &s->counted[hook].timeouts : &s->counted[hook].errors);
-        complain(s->program, hook,
-                 status == LUA_ERRMEM ? "not enough memory: the limit is reached" : error_text(L));
+        const char *text = status != LUA_ERRMEM ? error_text(L)
+                           : s->over            ? "more memory asked for than its instructions allow"
+                                                : "not enough memory: the limit is reached";
+        complain(s->program, hook, text);
         /* What it has heaped up would be in its way for ever. */
-        if (status == LUA_ERRMEM)
+        if (status == LUA_ERRMEM && !s->over)
                 close_lua(s);
         else
                 lua_settop(L, 0);

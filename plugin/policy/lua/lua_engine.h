@@ -26,6 +26,8 @@ enum {
         /* For the file itself. */
         LOAD_INSTRUCTIONS = 200000000,
         LOAD_MEMORY = 1 << 30,
+        /* Between looks at what is left; a hook that ends earlier costs no look. */
+        SLICE = INSTRUCTIONS_LEAST,
         TEXT_MOST = 64 << 20,
 };
 
@@ -43,6 +45,8 @@ struct state {
         bool loading;               /* the file is being evaluated */
         size_t memory, memory_most; /* bytes */
         int instructions;           /* that a call may take */
+        int64_t left;               /* of those of the call under way */
+        int64_t until;              /* CPU time of this thread at which the call is over; 0: not known yet */
         uint64_t serial;            /* of the call under way: views of other calls are void */
         struct counted counted[POLICY_HOOKS];
         /* What the call under way is about. */
@@ -98,6 +102,10 @@ enum view_kind {
         VIEW_ENTRY,
         VIEWS,
 };
+
+/* engine.c: a library's function is about to work as much as `count` instructions do; raises an error if
+ * that many are not left. */
+void spend(lua_State *L, double count);
 
 /* sandbox.c: the libraries that a policy has. */
 void sandbox_open(lua_State *L, const struct policy_program *program);

@@ -133,13 +133,6 @@ static bool dooms(const struct store_purge *purge, const uint8_t *entry)
         return false;
 }
 
-/* No record of a purge can say what was removed: the snapshot is void until there is a new one. */
-static void note(struct sardine_cache *cache, const struct store_purge *purge)
-{
-        (void)purge;
-        snapshot_purged(cache, NULL);
-}
-
 static void release(struct store_purge *purge)
 {
         struct blocked *list = (struct blocked *)purge;
@@ -162,7 +155,9 @@ int64_t sardine_expunge_list(sardine_cache *cache, const char *text, size_t len)
         suffixes_init(&list->names, seed);
         int err = read_lines(list, text, len);
         if (!err) {
-                int64_t removed = (int64_t)cache_purge(cache, &list->purge, note);
+                /* No record of a purge can say that: the snapshot is void until there is a new one. */
+                const struct snapshot_purge everything = {.n = 0};
+                int64_t removed = (int64_t)cache_purge(cache, &list->purge, &everything);
                 sardine_snapshot_request(cache);
                 return removed;
         }

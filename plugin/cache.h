@@ -103,12 +103,9 @@ void cache_render_params(const struct sardine_cache *cache, const struct sardine
 /* The caller's query: 0, -EINVAL or -E2BIG. */
 int cache_query_check(const struct sardine_cache *cache, const struct sardine_query *query);
 
-/* Tell snapshots what a purge removes: snapshot_purged(). */
-typedef void (*cache_purge_note)(sardine_cache *cache, const struct store_purge *purge);
-
 /* Remove what the purge dooms; what was asked upstream before this moment is not let in any more (B70).
- * Returns how many were removed. */
-uint64_t cache_purge(sardine_cache *cache, struct store_purge *purge, cache_purge_note note);
+ * `noted` is how snapshots are told: that, or more. Returns how many were removed. */
+uint64_t cache_purge(sardine_cache *cache, struct store_purge *purge, const struct snapshot_purge *noted);
 
 /* policies.c: a cache without a policy; and what there is goes, when nobody uses the cache any more. */
 void policies_init(sardine_cache *cache);

@@ -312,39 +312,26 @@ static bool expunge_dooms(const struct store_purge *purge, const uint8_t *entry)
         return false;
 }
 
-/* Noted twice, as other purges: saves see what has not been removed yet. */
 static uint64_t purge_everything(struct sardine_cache *cache)
 {
-        snapshot_purged(cache, NULL);
-        store_lock(cache->store);
+        const struct snapshot_purge everything = {.n = 0};
+        struct keeper *keeper = snapshot_lock_purging(cache, &everything);
         atomic_fetch_add_explicit(&cache->generation, 1, memory_order_release);
-        store_unlock(cache->store);
-        uint64_t removed = store_shrink(cache->store, 0, cache_now(cache));
-        snapshot_purged(cache, NULL);
+        uint64_t removed = store_wipe_locked(cache->store);
+        snapshot_unlock_purging(cache, keeper);
         return removed;
 }
 
-/* Noted twice: before, for a load puts nothing of it from then on; and once lookups and saves pass over what
- * it removes, for a save that began in between has some of it, but had not heard. */
-uint64_t cache_purge(sardine_cache *cache, struct store_purge *purge, cache_purge_note note)
+uint64_t cache_purge(sardine_cache *cache, struct store_purge *purge, const struct snapshot_purge *noted)
 {
-        note(cache, purge);
-        store_lock(cache->store);
+        struct keeper *keeper = snapshot_lock_purging(cache, noted);
         walks_begin_locked(cache);
         atomic_fetch_add_explicit(&cache->generation, 1, memory_order_release);
         store_purge_begin_locked(cache->store, purge);
-        store_unlock(cache->store);
-        note(cache, purge);
+        snapshot_unlock_purging(cache, keeper);
         uint64_t removed = store_purge(cache->store, purge);
         walks_end(cache);
         return removed;
-}
-
-static void expunge_note(struct sardine_cache *cache, const struct store_purge *purge)
-{
-        const struct expunge *e = (const struct expunge *)purge;
-        for (size_t i = 0; i < e->n; i++)
-                snapshot_purged(cache, &e->selections[i].selector);
 }
 
 static void expunge_release(struct store_purge *purge)
@@ -376,7 +363,8 @@ int64_t sardine_expunge_many(sardine_cache *cache, size_t n, const struct sardin
                 return err;
         }
         qsort(e->selections, n, sizeof *e->selections, selection_order);
-        return (int64_t)cache_purge(cache, &e->purge, expunge_note);
+        const struct snapshot_purge noted = {&e->selections[0].selector, n, sizeof e->selections[0]};
+        return (int64_t)cache_purge(cache, &e->purge, &noted);
 }
 
 int64_t sardine_expunge(sardine_cache *cache, const struct sardine_selector *selector)

@@ -101,18 +101,30 @@ static void note(struct keeper *keeper, const struct sardine_selector *selector)
                 give_up_journal(keeper, err);
 }
 
+static const struct sardine_selector *nth(const struct snapshot_purge *purge, size_t i)
+{
+        return purge->n ? (const void *)((uintptr_t)purge->first + i * purge->stride) : NULL;
+}
+
 /* On disk first, then for those who are at it, and nothing of the keeper's in between: so whoever has not
  * been told finds it in the journal. */
-void snapshot_purged(struct sardine_cache *cache, const struct sardine_selector *selector)
+struct keeper *snapshot_lock_purging(struct sardine_cache *cache, const struct snapshot_purge *purge)
 {
         struct keeper *keeper = atomic_load_explicit(&cache->snapshots.keeper, memory_order_acquire);
+        size_t n = purge->n ? purge->n : 1;
         if (keeper) {
                 pthread_mutex_lock(&keeper->lock);
-                if (!keeper->ended)
-                        note(keeper, selector);
+                for (size_t i = 0; i < n && !keeper->ended; i++)
+                        note(keeper, nth(purge, i));
         }
         store_lock(cache->store);
-        purgelog_note(&cache->snapshots.purges, selector);
+        for (size_t i = 0; i < n; i++)
+                purgelog_note(&cache->snapshots.purges, nth(purge, i));
+        return keeper;
+}
+
+void snapshot_unlock_purging(struct sardine_cache *cache, struct keeper *keeper)
+{
         store_unlock(cache->store);
         if (keeper)
                 pthread_mutex_unlock(&keeper->lock);

@@ -41,9 +41,16 @@ int snapshot_timed(struct sardine_cache *cache, const char *path, snapshot_work 
 int snapshot_keep(struct sardine_cache *cache, const struct sardine_snapshot_options *options);
 void snapshot_status(struct sardine_cache *cache, struct sardine_snapshot_status *status);
 
-/* A purge is about to begin, or has begun: see cache_purge(). A valid selector, or NULL: everything. To be
- * called without the lock. */
-void snapshot_purged(struct sardine_cache *cache, const struct sardine_selector *selector);
+/* What a purge removes: `n` valid selectors, `stride` bytes apart; none: everything. */
+struct snapshot_purge {
+        const struct sardine_selector *first;
+        size_t n, stride;
+};
+
+/* A purge begins: note it, and return with the store's lock, under which it must have begun. Then no save and
+ * no load can begin between the two, and see what goes without hearing of it. */
+struct keeper *snapshot_lock_purging(struct sardine_cache *cache, const struct snapshot_purge *purge);
+void snapshot_unlock_purging(struct sardine_cache *cache, struct keeper *keeper);
 
 /* The cache is going. */
 void snapshot_end(struct sardine_cache *cache);

@@ -581,14 +581,20 @@ static void wipe(struct store *store)
                         ;
 }
 
+uint64_t store_wipe_locked(struct store *store)
+{
+        uint64_t before = store->entries;
+        wipe(store);
+        store->expunged += before;
+        return before;
+}
+
 uint64_t store_shrink(struct store *store, uint64_t n, uint32_t now)
 {
         store_lock(store);
         uint64_t before = store->entries, todo = before > n ? before - n : 0, gone = 0;
         if (n == 0) {
-                wipe(store);
-                store->expunged += before;
-                gone = before;
+                gone = store_wipe_locked(store);
         }
         while (gone < todo && store->entries > 0) {
                 uint64_t evicted = store->evicted, expired = store->expired;

@@ -179,6 +179,9 @@ uint64_t store_purge(struct store *store, struct store_purge *purge);
  * back to the system. */
 uint64_t store_shrink(struct store *store, uint64_t n, uint32_t now);
 
+/* The same with n == 0, for who holds the lock. */
+uint64_t store_wipe_locked(struct store *store);
+
 /* Housekeeping that may be done at any time by anybody: give back memory of segments that became free, finish
  * index growth. Takes the lock itself, bounded work. */
 void store_maintain(struct store *store, uint32_t now);

@@ -69,6 +69,8 @@ enum sardine_error {
         SARDINE_ERR_NAME = -10002,   /* text that is not a domain name */
         SARDINE_ERR_OPTION = -10003, /* an option's value is out of its range; the log callback hears which */
         SARDINE_ERR_SNAPSHOT = -10004, /* not a snapshot that this cache can take; the result says why */
+        SARDINE_ERR_FOREIGN =
+            -10005, /* the file to write to is another user's, has other names, or is none */
 };
 
 enum {
@@ -543,7 +545,8 @@ int sardine_snapshot_load(sardine_cache *cache, const char *path, struct sardine
 /* Have a thread of the library keep a snapshot: load it now, in the background, save it again and again. What
  * is purged after a save is also noted beside it, in PATH.purges, so that it does not come back when the
  * process dies before the next save. How it goes is told to the log callback. Returns 0; -EALREADY when one
- * is kept already; -EINVAL; -EAGAIN or -ENOMEM without a thread; or why the folder cannot be written to. */
+ * is kept already; -EINVAL; -EAGAIN or -ENOMEM without a thread. Nothing is written before the first purge or
+ * save: a folder that cannot be written to is told to the log callback. */
 int sardine_snapshot_keep(sardine_cache *cache, const struct sardine_snapshot_options *options);
 
 /* Ask that thread to save now. Does not wait. -ENOENT: there is none. */

@@ -533,7 +533,7 @@ local function create(self)
     if set.snapshot then
         local err = lib.sardine_dnsdist_keep(self.cache, set.snapshot, set.snapshot_interval or 600)
         if err < 0 then
-            fail('newPacketCache: snapshot %s: %s', set.snapshot, ffi.string(lib.sardine_strerror(err)))
+            note('the snapshot %s is not kept: %s', set.snapshot, ffi.string(lib.sardine_strerror(err)))
         end
         want_ending()
     end
@@ -997,12 +997,14 @@ local function attach(cache, pool)
     lookups.want() -- a rule may have chosen the pool and let the rules go on
 end
 
--- As in dnsdist, to be called in the configuration: a cache that holds entries already does not change any more.
+-- As in dnsdist, to be called in the configuration: a cache that is in use does not change any more. What its snapshot
+-- has brought already is loaded again.
 function setStaleCacheEntriesTTL(seconds)
     dnsdist.setStaleCacheEntriesTTL(seconds)
     stale_entries_ttl = seconds
     for cache in pairs(followers) do
-        if stats_of(cache).entries > 0 then
+        local stats = stats_of(cache)
+        if stats.lookups + stats.inserts > 0 or stats.entries > 0 and not cache.set.snapshot then
             note('setStaleCacheEntriesTTL has no effect on a cache that is in use')
         else
             local old_id = cache.id

@@ -14,6 +14,8 @@ const char *sardine_strerror(int error)
                 return "option out of range";
         case SARDINE_ERR_SNAPSHOT:
                 return "not a snapshot that this cache can take";
+        case SARDINE_ERR_FOREIGN:
+                return "the file there is another user's, has other names, or is not a regular one";
         default:
                 break;
         }

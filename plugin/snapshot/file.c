@@ -117,22 +117,37 @@ void snapshot_abandon(struct snapshot_writer *writer)
         forget(writer);
 }
 
+int snapshot_open_own(const char *path, int flags)
+{
+        struct stat st;
+        int fd = open(path, flags | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+        if (fd < 0)
+                return errno == ELOOP || errno == ENXIO ? SARDINE_ERR_FOREIGN : -errno;
+        int err = fstat(fd, &st) != 0 ? -errno : 0;
+        if (!err && (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink > 1))
+                err = SARDINE_ERR_FOREIGN;
+        if (!err && fchmod(fd, 0600) != 0)
+                err = -errno;
+        if (err)
+                close(fd);
+        return err ? err : fd;
+}
+
 /* The lock keeps two writers from one file. It goes with the file when that is renamed: who opened it before
  * and got the lock after holds somebody else's snapshot. */
 static int open_locked(struct snapshot_writer *writer)
 {
         struct stat mine, named;
-        writer->fd = open(writer->temp, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-        if (writer->fd < 0)
-                return -errno;
+        int fd = snapshot_open_own(writer->temp, O_WRONLY);
+        if (fd < 0)
+                return fd;
+        writer->fd = fd;
         if (flock(writer->fd, LOCK_EX | LOCK_NB) != 0)
                 return errno == EWOULDBLOCK ? -EBUSY : -errno;
         if (fstat(writer->fd, &mine) != 0)
                 return -errno;
         if (lstat(writer->temp, &named) != 0 || named.st_ino != mine.st_ino || named.st_dev != mine.st_dev)
                 return -EBUSY;
-        if (!S_ISREG(mine.st_mode))
-                return -EINVAL;
         return ftruncate(writer->fd, 0) == 0 ? 0 : -errno;
 }
 

@@ -20,6 +20,10 @@ struct snapshot_writer {
         uint32_t blocks;
 };
 
+/* A file to write to, made if there is none, and readable by its owner only. SARDINE_ERR_FOREIGN: writing to
+ * it could change somebody else's. Returns the descriptor or a negative error. */
+int snapshot_open_own(const char *path, int flags);
+
 /* A new file beside `path`. 0, or a negative error: -EBUSY when somebody else is writing it. */
 int snapshot_create(const char *path, const struct snapshot_header *header, struct snapshot_writer *writer);
 int snapshot_put_block(struct snapshot_writer *writer, enum block_kind kind, const void *bytes, size_t len,

@@ -2,6 +2,7 @@
  * The thread that keeps a snapshot, and its journal: the purges since the snapshot was made. */
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,10 +14,12 @@
 #include <unistd.h>
 
 #include "cache.h"
+#include "snapshot/file.h"
 #include "snapshot/snapshot.h"
 
 enum {
         BACKGROUND_NICE = 10,
+        JOURNAL_MOST = 48 << 20, /* less than loading takes */
 };
 
 struct keeper {
@@ -29,7 +32,7 @@ struct keeper {
         pthread_cond_t wake;
         /* Under the lock. */
         bool ending, wanted, ended;
-        int journal; /* -1: none could be opened; then there must be no snapshot either */
+        int journal; /* -1: not opened yet */
         /* The thread's own. */
         bool load_broken;
         uint64_t changes;                      /* of the cache, when it was last saved; at first: none */
@@ -58,11 +61,26 @@ static uint64_t changes_of(struct sardine_cache *cache)
                counters_sum(c, COUNT_REFRESHED) + stats.expunged + atomic_load(&cache->snapshots.loaded);
 }
 
-static int open_journal(const char *path, int flags)
+/* For appending: a record that was cut off would hide those behind it. */
+static int open_journal(const char *path)
 {
-        int fd =
-            open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags, 0600);
-        return fd < 0 ? -errno : fd;
+        int fd = snapshot_open_own(path, O_RDWR | O_APPEND);
+        if (fd < 0)
+                return fd;
+        struct stat st;
+        int err = fstat(fd, &st) != 0 ? -errno : st.st_size > JOURNAL_MOST ? -EFBIG : 0;
+        size_t len = err ? 0 : (size_t)st.st_size;
+        uint8_t *bytes = malloc(len + 1);
+        if (!err && !bytes)
+                err = -ENOMEM;
+        if (!err && pread(fd, bytes, len, 0) != (ssize_t)len)
+                err = -EIO;
+        if (!err && ftruncate(fd, (off_t)purgelog_check(bytes, len)) != 0)
+                err = -errno;
+        free(bytes);
+        if (err)
+                close(fd);
+        return err ? err : fd;
 }
 
 static int append(int fd, const uint8_t *bytes, size_t len)
@@ -85,10 +103,28 @@ static void give_up_journal(struct keeper *keeper, int err)
         if (keeper->journal >= 0)
                 close(keeper->journal);
         keeper->journal = -1;
-        unlink(keeper->path);
         unlink(keeper->journal_path);
-        tell(keeper, SARDINE_LOG_WARNING, "removed, for a purge could not be noted beside it",
-             sardine_strerror(err));
+        if (unlink(keeper->path) == 0)
+                tell(keeper, SARDINE_LOG_WARNING, "removed, for a purge could not be noted beside it",
+                     sardine_strerror(err));
+        else if (errno != ENOENT)
+                tell(keeper, SARDINE_LOG_WARNING, "a purge could not be noted, nor the old snapshot removed",
+                     sardine_strerror(err));
+}
+
+/* Add to the journal, which is made when there is first anything to say. Under the lock. */
+static int add(struct keeper *keeper, const uint8_t *bytes, size_t len)
+{
+        if (keeper->journal < 0) {
+                int fd = open_journal(keeper->journal_path);
+                if (fd < 0)
+                        return fd;
+                keeper->journal = fd;
+        }
+        off_t size = lseek(keeper->journal, 0, SEEK_END);
+        if (size < 0)
+                return -errno;
+        return size > JOURNAL_MOST ? -EFBIG : append(keeper->journal, bytes, len);
 }
 
 /* Under the lock. */
@@ -96,7 +132,7 @@ static void note(struct keeper *keeper, const struct sardine_selector *selector)
 {
         uint8_t record[PURGE_MAX];
         size_t len = purgelog_write(selector, record);
-        int err = keeper->journal < 0 ? -EBADF : append(keeper->journal, record, len);
+        int err = add(keeper, record, len);
         if (err)
                 give_up_journal(keeper, err);
 }
@@ -143,11 +179,10 @@ static void renew_journal(struct keeper *keeper, uint64_t since)
                 memcpy(bytes, purges, len);
         purgelog_forget(&cache->snapshots.purges, since);
         store_unlock(cache->store);
-        int fd = len && !bytes ? -ENOMEM : open_journal(keeper->journal_new, O_TRUNC);
-        int err = fd < 0 ? fd : append(fd, bytes, len);
+        int fd = len && !bytes ? -ENOMEM : snapshot_open_own(keeper->journal_new, O_WRONLY | O_APPEND);
+        int err = fd < 0 ? fd : ftruncate(fd, 0) != 0 ? -errno : append(fd, bytes, len);
         if (!err && (fdatasync(fd) != 0 || rename(keeper->journal_new, keeper->journal_path) != 0))
                 err = -errno;
-        free(bytes);
         if (!err) {
                 if (keeper->journal >= 0)
                         close(keeper->journal);
@@ -157,9 +192,10 @@ static void renew_journal(struct keeper *keeper, uint64_t since)
                 if (fd >= 0)
                         close(fd);
                 unlink(keeper->journal_new);
-                if (keeper->journal < 0)
+                if (keeper->journal < 0 && len && (!bytes || add(keeper, bytes, len) != 0))
                         give_up_journal(keeper, err);
         }
+        free(bytes);
         pthread_mutex_unlock(&keeper->lock);
 }
 
@@ -316,18 +352,22 @@ static int start(struct keeper *keeper)
         return err;
 }
 
+/* Saves will fail; the cache works without. */
+static void warn_of_folder(const struct keeper *keeper)
+{
+        char *path = strdup(keeper->path);
+        if (path && faccessat(AT_FDCWD, dirname(path), W_OK | X_OK, AT_EACCESS) != 0)
+                tell(keeper, SARDINE_LOG_WARNING, "its folder cannot be written to", strerrordesc_np(errno));
+        free(path);
+}
+
 int snapshot_keep(struct sardine_cache *cache, const struct sardine_snapshot_options *options)
 {
         struct keeper *keeper = keeper_make(cache, options), *none = NULL;
         uint64_t since;
         if (!keeper)
                 return -ENOMEM;
-        int fd = open_journal(keeper->journal_path, 0);
-        if (fd < 0) {
-                keeper_free(keeper);
-                return fd;
-        }
-        keeper->journal = fd;
+        warn_of_folder(keeper);
         store_lock(cache->store);
         int err = purgelog_begin(&cache->snapshots.purges, &since) ? 0 : -ENOMEM;
         if (!err && !atomic_compare_exchange_strong(&cache->snapshots.keeper, &none, keeper)) {

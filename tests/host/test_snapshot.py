@@ -108,8 +108,27 @@ class Snapshot(DnsdistTest):
         host.stop()
         self.expect_warm("one.example")
 
+    def b84_without_its_folder_the_cache_works(self):
+        self.path = "/nowhere/at/all"
+        host = self.start(self.cache())
+        self.fill(host, "one.example", "one.example")
+        self.assertEqual(self.upstream.asked("one.example"), 1)
+
+    def b84_the_stale_window_may_be_set_after_the_load(self):
+        host = self.start(self.cache())
+        self.fill(host, "one.example")
+        host.stop()
+        host = self.start(
+            self.cache()
+            + "local deadline = os.time() + 10\n"
+            + "repeat until pc:getStats().entries > 0 or os.time() > deadline\n"
+            + "setStaleCacheEntriesTTL(3600)\n"
+        )
+        self.assertNotIn("has no effect", host.text())
+        host.ask(query("one.example"))
+
     def b91_wrong_options_are_told(self):
-        for wrong in ("snapshot='relative'", "snapshot=1", "snapshot='/nowhere/at/all'"):
+        for wrong in ("snapshot='relative'", "snapshot=1"):
             with self.assertRaises(RuntimeError):
                 self.start(
                     f"require('sardine').newPacketCache(10, {{{wrong}}})\n",

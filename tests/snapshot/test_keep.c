@@ -178,7 +178,36 @@ static void b84_a_folder_that_cannot_be_written_is_told_at_once(void **state)
 {
         (void)state;
         const struct sardine_snapshot_options options = {.sz = sizeof options, .path = path_of("no/s")};
-        assert_int_equal(sardine_snapshot_keep(old.cache, &options), -ENOENT);
+        assert_int_equal(sardine_snapshot_keep(old.cache, &options), 0);
+        assert_non_null(strstr(log_text, "cannot be written to"));
+        fill_variety(&old, 1);
+        assert_int_equal(look(&old, A)->outcome, SARDINE_HIT);
+}
+
+static void b84_nothing_is_written_before_it_is_needed(void **state)
+{
+        (void)state;
+        keep(&old, 0, true, true);
+        assert_int_equal(sardine_snapshot_stop(old.cache), 0);
+        assert_false(file_there(path_of("s")) || file_there(path_of("s.purges")));
+}
+
+static void b84_a_file_with_another_name_is_not_written_to(void **state)
+{
+        (void)state;
+        file_write(path_of("victim"), (const uint8_t *)"mine", 4);
+        assert_int_equal(link(path_of("victim"), path_of("s.new")), 0);
+        assert_int_equal(sardine_snapshot_save(old.cache, path_of("s"), NULL), SARDINE_ERR_FOREIGN);
+        unlink(path_of("s.new"));
+        assert_int_equal(symlink(path_of("victim"), path_of("s.new")), 0);
+        assert_int_equal(sardine_snapshot_save(old.cache, path_of("s"), NULL), SARDINE_ERR_FOREIGN);
+        unlink(path_of("s.new"));
+        assert_int_equal(link(path_of("victim"), path_of("s.purges")), 0);
+        keep(&old, 0, false, false);
+        sardine_expunge(old.cache, NULL);
+        struct bytes victim = file_read(path_of("victim"));
+        assert_int_equal(victim.len, 4);
+        free(victim.p);
 }
 
 static void expunge(struct kit *kit, const char *name)
@@ -331,6 +360,19 @@ static void b70_the_journal_starts_anew_with_a_save(void **state)
         assert_int_equal(look(&new, A)->outcome, SARDINE_HIT);
 }
 
+static void b85_a_journal_cut_off_hides_nothing_behind_it(void **state)
+{
+        (void)state;
+        fill_variety(&old, 5);
+        save(&old, path_of("s"));
+        file_write(path_of("s.purges"), (const uint8_t[]){0, 20, 0}, 3);
+        keep(&old, 0, false, false);
+        expunge(&old, "example.com");
+        die("s");
+        keep_dead(&new);
+        assert_int_equal(look(&new, A)->outcome, SARDINE_MISS);
+}
+
 /* Its last record was being written when the machine went down. */
 static void b85_a_journal_cut_off_counts_as_far_as_it_goes(void **state)
 {
@@ -457,7 +499,10 @@ int main(void)
             cmocka_unit_test_setup_teardown(b84_on_demand, setup, teardown),
             cmocka_unit_test_setup_teardown(b84_a_folder_that_cannot_be_written_is_told_at_once, setup,
                                             teardown),
+            cmocka_unit_test_setup_teardown(b84_nothing_is_written_before_it_is_needed, setup, teardown),
+            cmocka_unit_test_setup_teardown(b84_a_file_with_another_name_is_not_written_to, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_a_purge_after_the_save_survives_the_process, setup, teardown),
+            cmocka_unit_test_setup_teardown(b85_a_journal_cut_off_hides_nothing_behind_it, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_a_purge_of_everything_too, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_what_a_list_removed_stays_removed, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_a_list_voids_the_old_snapshot, setup, teardown),

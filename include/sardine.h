@@ -478,7 +478,8 @@ int sardine_insert(sardine_cache *cache, const struct sardine_token *token, cons
  * for options.stale_backoff seconds lookups of this question give it at once. SARDINE_HIT if somebody else
  * has brought a fresh answer meanwhile. Else SARDINE_MISS. Errors as sardine_lookup(). Callers that wait for
  * this question are woken. With a policy, let answer->token be the lookup's: else its key hook is asked once
- * more. A token of no length is no token; it is not changed. */
+ * more. A token of no length is no token; it is not changed. With SARDINE_PEEK it only says what could be
+ * had: nothing is counted, later lookups are as before, nobody is woken. */
 int sardine_failed(sardine_cache *cache, const struct sardine_query *query, struct sardine_answer *answer);
 
 /* Wait, after SARDINE_WAIT, until the caller that asks upstream has inserted or failed, `timeout_ms` at most.

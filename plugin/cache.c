@@ -121,7 +121,8 @@ uint64_t cache_entry_hash(const void *ctx, const uint8_t *entry)
 bool cache_entry_lingers(const void *ctx, const uint8_t *entry, uint32_t now)
 {
         const struct sardine_cache *cache = ctx;
-        if (!(entry[ENTRY_AT_FLAGS] & ENTRY_EXT) || now - entry_expiry(entry) >= cache->options.max_ttl)
+        uint64_t most = (uint64_t)cache->options.stale_window + cache->options.max_ttl;
+        if (!(entry[ENTRY_AT_FLAGS] & ENTRY_EXT) || now - entry_expiry(entry) >= most)
                 return false;
         struct entry_view view;
         entry_view_init(&view, entry);

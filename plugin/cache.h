@@ -89,7 +89,8 @@ static inline uint64_t cache_hash(const struct sardine_cache *cache, const struc
 uint64_t cache_entry_hash(const void *cache, const uint8_t *entry);
 
 /* Does this expired answer carry the list of a question's pages of networks, some of which may not have
- * expired? None lives longer than max_ttl, and one that is put later gets a list of its own. */
+ * expired? None lives longer than max_ttl, and one that is put when this answer may not even stand in any
+ * more gets a list of its own. */
 bool cache_entry_lingers(const void *cache, const uint8_t *entry, uint32_t now);
 
 /* The question of this token has been answered, or has failed: wake those who wait for it. `key` is the

@@ -8,9 +8,10 @@
 
 #include "entry/header.h"
 #include "entry/view.h"
+#include "token.h"
 #include "wire/dns.h"
 
-/* The question, as lookups see it. */
+/* The question, as lookups see it: the policy has had its say in the key. */
 struct question {
         struct sardine_cache *cache;
         const struct sardine_query *query;
@@ -19,14 +20,19 @@ struct question {
         uint32_t now;
 };
 
-static unsigned question_init(struct question *q, struct sardine_cache *cache,
-                              const struct sardine_query *query)
+/* The token of the query has the key that a lookup would use (B17). 0, a reason, or an error. */
+static int question_init(struct question *q, struct sardine_cache *cache, const struct sardine_query *query)
 {
         *q = (struct question){.cache = cache, .query = query, .now = cache_now(cache)};
-        if (query->flags & SARDINE_SKIP)
-                return SARDINE_BYPASS_HOST;
-        unsigned reason = wire_query_parse(query->packet, query->len, &q->wire);
-        return reason ? reason : cache_key(cache, &q->wire, query->tag, query->tag_len, &q->key);
+        struct sardine_token token;
+        struct token read;
+        int reason = sardine_token_init(cache, query, &token);
+        if (reason)
+                return reason;
+        if (!token_read(&token, &read))
+                return SARDINE_ERR_TOKEN;
+        q->key = read.key;
+        return (int)wire_query_parse(query->packet, query->len, &q->wire);
 }
 
 /* Between store_enter() and store_leave(). */
@@ -142,6 +148,7 @@ static int peek(const struct question *q, struct sardine_explanation *e)
                 e->dnssec_ok = answer.dnssec_ok;
         }
         e->stale_available = answer.stale_available;
+        e->reason = answer.reason;
         free(reply);
         return outcome;
 }
@@ -156,8 +163,11 @@ int sardine_explain(sardine_cache *cache, const struct sardine_query *query, str
         memset((uint8_t *)e + sizeof e->sz, 0, sizeof *e - sizeof e->sz);
 
         struct question q;
-        e->reason = question_init(&q, cache, query);
-        if (e->reason) {
+        int reason = question_init(&q, cache, query);
+        if (reason < 0)
+                return reason;
+        if (reason) {
+                e->reason = (uint32_t)reason;
                 e->why = SARDINE_WHY_BYPASS;
                 return SARDINE_BYPASS;
         }
@@ -170,7 +180,11 @@ int sardine_explain(sardine_cache *cache, const struct sardine_query *query, str
                 return outcome;
         if (outcome == SARDINE_HIT) {
                 e->why = SARDINE_WHY_HIT;
-        } else if (outcome == SARDINE_STALE || why != SARDINE_WHY_ABSENT) {
+        } else if (outcome == SARDINE_BYPASS) { /* a policy may say another thing each time */
+                e->why = SARDINE_WHY_BYPASS;
+        } else if (outcome == SARDINE_STALE) { /* whatever became of the answer for everybody */
+                e->why = SARDINE_WHY_EXPIRED;
+        } else if (why != SARDINE_WHY_ABSENT) {
                 /* It may have expired, or gone, between the two looks. */
                 e->why = why == SARDINE_WHY_HIT ? SARDINE_WHY_EXPIRED : why;
         } else {

@@ -159,14 +159,19 @@ static unsigned may_replace(const void *ctx, const uint8_t *present, const struc
         return 0;
 }
 
-/* Keep the list of pages that the present entry has: encode again, with it. */
-static unsigned encode_with_scopes(struct insert *in, const struct entry_view *present)
+static void read_scopes(const struct entry_view *present, struct entry_scope scopes[SCOPES_MAX])
 {
-        struct entry_scope scopes[SCOPES_MAX];
         for (uint8_t i = 0; i < present->scopes_count; i++) {
                 const uint8_t *item = present->scopes + SCOPE_ITEM * i;
                 scopes[i] = (struct entry_scope){item[0], get_be16(item + 1)};
         }
+}
+
+/* Keep the list of pages that the present entry has: encode again, with it. */
+static unsigned encode_with_scopes(struct insert *in, const struct entry_view *present)
+{
+        struct entry_scope scopes[SCOPES_MAX];
+        read_scopes(present, scopes);
         in->params.scopes = scopes;
         in->params.scopes_count = present->scopes_count;
         return encode(in);
@@ -273,6 +278,23 @@ static unsigned ask_policy(struct insert *in)
         return 0;
 }
 
+/* Take the answer for everybody away, and leave the list of pages for as long as any of them may live. false:
+ * the present entry is still there. */
+static bool leave_list(struct insert *in, uint64_t hash, const struct entry_view *present, uint32_t now)
+{
+        struct entry_scope scopes[SCOPES_MAX];
+        read_scopes(present, scopes);
+        const struct encode_params params = {
+            .expiry = now + in->cache->options.max_ttl,
+            .life = in->cache->options.max_ttl,
+            .scopes = scopes,
+            .scopes_count = present->scopes_count,
+        };
+        const struct entry_key *key = &in->token.key;
+        return entry_encode_scopes(key, &params, in->small, sizeof in->small) &&
+               store_put_locked(in->cache->store, hash, entry_key_match, key, in->small, now) >= 0;
+}
+
 /* It is not kept, and yet it is the newest truth: what has expired does not stand in any more (B40). */
 static void displace_stale(struct insert *in)
 {
@@ -291,9 +313,7 @@ static void displace_stale(struct insert *in)
         } else if (present && entry_expiry(present) <= now) {
                 struct entry_view view;
                 entry_view_init(&view, present);
-                if (view.scopes) /* the list of pages stays */
-                        store_refresh_locked(store, present, 1, entry_life_code(present));
-                else
+                if (!view.no_answer && !(view.scopes && leave_list(in, hash, &view, now)))
                         store_remove_locked(store, hash, entry_key_match, key);
         }
         store_unlock(store);

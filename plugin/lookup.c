@@ -631,6 +631,7 @@ int sardine_failed(sardine_cache *cache, const struct sardine_query *query, stru
         if (outcome != 0)
                 return outcome;
         l.touch = false;
+        bool peek = query->flags & SARDINE_PEEK;
         struct sardine_token token = {.len = 0};
         if (a->token)
                 token = *a->token;
@@ -649,11 +650,14 @@ int sardine_failed(sardine_cache *cache, const struct sardine_query *query, stru
         if (c->entry) {
                 int err = render(&l, a, c);
                 outcome = err ? err : stale ? SARDINE_STALE : SARDINE_HIT;
-                if (stale)
+                if (stale && !peek)
                         marks_set(&cache->failing, c->mark, l.now);
-                counters_add(&cache->counters, COUNT_RESCUED);
+                if (!peek)
+                        counters_add(&cache->counters, COUNT_RESCUED);
         }
         store_leave(cache->store);
+        if (peek)
+                return outcome;
         if (token.len == 0)
                 make_token(&l, &token);
         cache_wake(cache, &token, &l.key);

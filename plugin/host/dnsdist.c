@@ -716,10 +716,11 @@ void sardine_dnsdist_timed_out(void *dr)
                 return;
         struct sardine_query query;
         make_query(&query, dr, worker->flight.query, worker->flight.query_len);
-        query.flags = SARDINE_PEEK | SARDINE_ALLOW_STALE;
+        query.flags = SARDINE_PEEK;
         struct sardine_answer answer = room_for_answer(worker);
+        answer.token = &worker->flight.token;
         sardine_cache *cache = enter(worker, worker->flight.cache);
-        int outcome = cache != NULL ? sardine_lookup(cache, &query, &answer) : SARDINE_MISS;
+        int outcome = cache != NULL ? sardine_failed(cache, &query, &answer) : SARDINE_MISS;
         leave(worker);
         if (outcome == SARDINE_STALE || outcome == SARDINE_HIT)
                 dnsdist.set_tag(dr, LATE_TAG, "1");

@@ -660,6 +660,71 @@ static void b40_a_networks_stale_answer_is_displaced(void **state)
         assert_int_equal(look(&kit, stale)->outcome, SARDINE_STALE);
 }
 
+/* What is not kept has displaced the answer for everybody, and nothing else. */
+static void b40_networks_outlive_the_displaced_general_answer(void **state)
+{
+        (void)state;
+        kit_close(&kit);
+        kit.options.stale_window = 3600;
+        kit.options.max_bytes = 1 << 20;
+        kit_open(&kit);
+        for (uint8_t i = 0; i < 200; i++)
+                assert_int_equal(put_scoped(10, 0, i, 24, "192.0.2.7"), SARDINE_STORED);
+        struct ask ask = ASK("cdn.example", 1, .rd = true, .flags = SARDINE_ALLOW_STALE);
+        for (int round = 0; round < 2; round++) { /* the second finds the mere list */
+                assert_int_equal(look(&kit, ask)->outcome, SARDINE_MISS);
+                assert_int_equal(
+                    put(&kit, REPLY("cdn.example", 1, .records = "cdn.example 10 IN A 198.51.100.7"), NULL),
+                    SARDINE_REPLACED);
+                kit_wait(&kit, 20);
+                assert_int_equal(look(&kit, ask)->outcome, SARDINE_STALE);
+                struct ask fresh = ASK("cdn.example", 1, .rd = true);
+                for (int again = 0; again < 2; again++) {
+                        unsigned reason;
+                        look(&kit, fresh);
+                        put(&kit, REPLY("cdn.example", 1, .records = "cdn.example 0 IN A 198.51.100.8"),
+                            &reason);
+                        assert_int_equal(reason, SARDINE_REFUSED_TTL_ZERO);
+                        assert_int_equal(look(&kit, ask)->outcome, SARDINE_MISS);
+                }
+                sardine_purge_expired(kit.cache, 0);
+                for (uint8_t i = 0; i < 200; i++)
+                        expect_from(10, 0, i, "192.0.2.7", 24);
+        }
+        for (unsigned i = 0; i < 30000; i++) {
+                char name[32], records[64];
+                snprintf(name, sizeof name, "n%u.example", i);
+                snprintf(records, sizeof records, "%s 300 IN A 192.0.2.1", name);
+                fill(&kit, ASK(name, 1), REPLY(name, 1, .records = records));
+                if (i % 16 == 0)
+                        expect_from(10, 0, (uint8_t)(i % 200), "192.0.2.7", 24);
+        }
+        assert_true(kit_stats(&kit).evicted > 10000);
+        kit_wait(&kit, 86400 + 3600);
+        sardine_purge_expired(kit.cache, 0);
+        assert_int_equal(kit_stats(&kit).entries, 0);
+}
+
+/* A network's answer that came while the one for everybody could still stand in outlives that as well. */
+static void b41_networks_outlive_the_window_of_the_general_answer(void **state)
+{
+        (void)state;
+        kit_close(&kit);
+        kit.options.stale_window = 3600;
+        kit.options.max_ttl = 300;
+        kit_open(&kit);
+        assert_int_equal(put_scoped(192, 0, 2, 24, "198.51.100.1"), SARDINE_STORED);
+        assert_int_equal(put_general(60, "198.51.100.2"), SARDINE_REPLACED);
+        kit_wait(&kit, 60 + 3590);
+        assert_int_equal(put_scoped(192, 0, 2, 24, "198.51.100.3"), SARDINE_REPLACED);
+        kit_wait(&kit, 20);
+        sardine_purge_expired(kit.cache, 0);
+        expect_from(192, 0, 2, "198.51.100.3", 24);
+        kit_wait(&kit, 3600 + 300);
+        sardine_purge_expired(kit.cache, 0);
+        assert_int_equal(kit_stats(&kit).entries, 0);
+}
+
 /* The option in a reply is the client's own, whatever the proxy told upstream for another client. */
 static void b23_no_option_travels_from_client_to_client(void **state)
 {
@@ -829,6 +894,8 @@ int main(void)
             T(b41_a_networks_failure_hides_nothing_usable),
             T(b41_failures_hide_no_other_variant),
             T(b40_a_networks_stale_answer_is_displaced),
+            T(b40_networks_outlive_the_displaced_general_answer),
+            T(b41_networks_outlive_the_window_of_the_general_answer),
             T(b23_no_option_travels_from_client_to_client),
             T(b64_prefix_lengths_of_a_name_are_bounded),
             T(b64_pages_of_large_answers),

@@ -136,6 +136,12 @@ static void test_networks(void **state)
         assert_int_equal(explain(ASK("a.example.", A, .client = near)).why, SARDINE_WHY_HIT);
         assert_int_equal(explain(ASK("a.example.", A, .client = far)).why, SARDINE_WHY_NETWORK);
         assert_int_equal(explain(ASK("a.example.", A)).why, SARDINE_WHY_NETWORK);
+        kit_wait(&kit, 150);
+        struct sardine_explanation e =
+            explain(ASK("a.example.", A, .client = near, .flags = SARDINE_ALLOW_STALE));
+        assert_int_equal(e.why, SARDINE_WHY_EXPIRED);
+        assert_int_equal(e.expired, 50);
+        assert_true(e.reply_len > 0);
 }
 
 static void test_arguments(void **state)

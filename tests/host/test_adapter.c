@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -381,6 +382,65 @@ static void test_bad_option_is_explained(void **state)
         assert_int_equal(sardine_dnsdist_create(&opt, 0, NULL, why, sizeof why), -EINVAL);
 }
 
+static uint64_t clock_ms;
+
+static uint64_t the_clock(void *ctx)
+{
+        (void)ctx;
+        return clock_ms;
+}
+
+/* A time-out of that query; is there expired data for it? */
+static bool is_late(uint32_t pool, unsigned number)
+{
+        struct packet p;
+        set_query(&p, number);
+        assert_int_equal(sardine_dnsdist_lookup(pool, &p), 0);
+        assert_true(p.has_token);
+        sardine_dnsdist_timed_out(&p);
+        return p.has_hit; /* the one other tag that the packet has room for */
+}
+
+/* What the policy put into the key still holds when nobody has answered; and looking is not yet failing. */
+static void b37_a_time_out_finds_the_tenants_expired_data(void **state)
+{
+        (void)state;
+        if (getenv("SARDINE_POLICY_ENGINE") == NULL)
+                skip(); /* built without policies */
+        struct sardine_options opt;
+        sardine_options_init(&opt, sizeof opt);
+        opt.stale_window = 3600;
+        opt.clock = the_clock;
+        sardine_cache *cache;
+        int id = sardine_dnsdist_create(&opt, SARDINE_DNSDIST_RESCUE, &cache, NULL, 0);
+        assert_true(id > 0);
+        char path[] = "/tmp/sardine-adapter-XXXXXX", why[512];
+        static const char policy[] = "return { key = function(q) return q.pool end }";
+        int fd = mkstemp(path);
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, policy, sizeof policy - 1), sizeof policy - 1);
+        assert_int_equal(sardine_dnsdist_policy((uint32_t)id, path, 0, 0, why, sizeof why), 0);
+        close(fd);
+        unlink(path);
+
+        int tenant = sardine_dnsdist_pool("tenant");
+        assert_true(tenant > 0);
+        sardine_dnsdist_attach(0, (uint32_t)id);
+        sardine_dnsdist_attach((uint32_t)tenant, (uint32_t)id);
+        fill((uint32_t)tenant, 1);
+        fill(0, 2);
+        clock_ms += 400 * 1000;
+        assert_true(is_late((uint32_t)tenant, 1));
+        assert_false(is_late((uint32_t)tenant, 2)); /* somebody else's */
+        assert_true(is_late(0, 2));
+        struct sardine_stats stats = {.sz = sizeof stats};
+        sardine_stats_get(cache, &stats);
+        assert_int_equal(stats.rescued, 0);
+        assert_int_equal(stats.stale, 0);
+        assert_false(is_hit((uint32_t)tenant, 1)); /* there is no back-off */
+        sardine_dnsdist_destroy((uint32_t)id);
+}
+
 static atomic_bool stop;
 
 static void *look_up_and_store(void *arg)
@@ -438,6 +498,7 @@ int main(void)
             cmocka_unit_test(test_tags_that_are_not_ours),
             cmocka_unit_test(test_answers_for_a_cache_that_is_gone),
             cmocka_unit_test(b55_do_added_for_a_cache_that_is_gone),
+            cmocka_unit_test(b37_a_time_out_finds_the_tenants_expired_data),
             cmocka_unit_test(test_limits),
             cmocka_unit_test(test_bad_option_is_explained),
             cmocka_unit_test(b61_exchange_and_free_under_load),

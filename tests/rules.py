@@ -137,7 +137,6 @@ GROUPS = [
 NOTES = {
     'B17': '`cache_key()` is the only place that makes a key from a query; the token carries it to the insert. '
            'Every test that fills and then hits goes through it.',
-    'B84': 'no snapshots yet', 'B85': 'no snapshots yet', 'B86': 'no snapshots yet', 'B87': 'no snapshots yet',
 }
 
 NAME = re.compile(r'\b(?:test_)?((?:b\d\d_)+[a-z0-9_]+)\b')

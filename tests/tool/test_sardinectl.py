@@ -67,7 +67,7 @@ class Sardinectl(unittest.TestCase):
         self.assertGreater(int(lines[0][2]), 0)
         self.assertEqual(len(self.lines("top", "--limit", "2")), 2)
 
-    def test_names(self):
+    def test_b87_names_for_another_node(self):
         names = [line[0] for line in self.lines("names")]
         self.assertEqual(names[0], "a.example.com. A")
         self.assertEqual(len(names), len(set(names)))

@@ -86,7 +86,7 @@ static size_t put_opt(uint8_t *out, uint16_t size, uint8_t ext_rcode, uint8_t ve
 
 size_t ask_packet(const struct ask *ask, uint8_t out[1024])
 {
-        static uint16_t id;
+        static _Atomic uint16_t id;
         memset(out, 0, DNS_HEADER);
         put_be16(out, ++id);
         out[2] = (uint8_t)(ask->opcode << 3 | (ask->rd ? DNS_RD : 0));

@@ -15,6 +15,7 @@
 
 #include "cache.h"
 #include "snapshot/file.h"
+#include "snapshot/purgerecord.h"
 #include "snapshot/snapshot.h"
 
 enum {
@@ -75,7 +76,7 @@ static int open_journal(const char *path)
                 err = -ENOMEM;
         if (!err && pread(fd, bytes, len, 0) != (ssize_t)len)
                 err = -EIO;
-        if (!err && ftruncate(fd, (off_t)purgelog_check(bytes, len)) != 0)
+        if (!err && ftruncate(fd, (off_t)purge_record_check(bytes, len)) != 0)
                 err = -errno;
         free(bytes);
         if (err)
@@ -131,8 +132,7 @@ static int add(struct keeper *keeper, const uint8_t *bytes, size_t len)
 static void note(struct keeper *keeper, const struct sardine_selector *selector)
 {
         uint8_t record[PURGE_MAX];
-        size_t len = purgelog_write(selector, record);
-        int err = add(keeper, record, len);
+        int err = add(keeper, record, purge_record_write(selector, record));
         if (err)
                 give_up_journal(keeper, err);
 }
@@ -169,18 +169,19 @@ void snapshot_unlock_purging(struct sardine_cache *cache, struct keeper *keeper)
 /* There is a new snapshot: of the purges before `since` it knows. */
 static void renew_journal(struct keeper *keeper, uint64_t since)
 {
+        static const size_t room = 1 << 16;
         struct sardine_cache *cache = keeper->cache;
-        uint8_t *bytes = NULL;
         size_t len;
+        uint8_t *bytes = malloc(room);
+        bool any = !bytes; /* purges that the snapshot may not know of */
         pthread_mutex_lock(&keeper->lock);
-        store_lock(cache->store);
-        const uint8_t *purges = purgelog_since(&cache->snapshots.purges, since, &len);
-        if (len && (bytes = malloc(len)))
-                memcpy(bytes, purges, len);
-        purgelog_forget(&cache->snapshots.purges, since);
-        store_unlock(cache->store);
-        int fd = len && !bytes ? -ENOMEM : snapshot_open_own(keeper->journal_new, O_WRONLY | O_APPEND);
-        int err = fd < 0 ? fd : ftruncate(fd, 0) != 0 ? -errno : append(fd, bytes, len);
+        int fd = bytes ? snapshot_open_own(keeper->journal_new, O_WRONLY | O_APPEND) : -ENOMEM;
+        int err = fd < 0 ? fd : ftruncate(fd, 0) != 0 ? -errno : 0;
+        while (bytes && (len = snapshot_read_purges(cache, &since, bytes, room)) > 0) {
+                any = true;
+                if (!err)
+                        err = append(fd, bytes, len);
+        }
         if (!err && (fdatasync(fd) != 0 || rename(keeper->journal_new, keeper->journal_path) != 0))
                 err = -errno;
         if (!err) {
@@ -188,11 +189,11 @@ static void renew_journal(struct keeper *keeper, uint64_t since)
                         close(keeper->journal);
                 keeper->journal = fd;
         } else {
-                /* The old one says more than needed: no harm. */
                 if (fd >= 0)
                         close(fd);
                 unlink(keeper->journal_new);
-                if (keeper->journal < 0 && len && (!bytes || add(keeper, bytes, len) != 0))
+                /* The old one says more than needed: no harm. But is there one? */
+                if (keeper->journal < 0 && any)
                         give_up_journal(keeper, err);
         }
         free(bytes);
@@ -247,12 +248,17 @@ static int save(struct keeper *keeper)
         pthread_mutex_unlock(&keeper->lock);
         uint64_t changes = changes_of(cache), since;
         store_lock(cache->store);
-        since = cache->snapshots.purges.start + cache->snapshots.purges.len;
+        int err = purgelog_begin(&cache->snapshots.purges, &since) ? 0 : -ENOMEM;
         store_unlock(cache->store);
-        int err = snapshot_timed(cache, keeper->path, snapshot_save, &result);
         if (!err) {
-                keeper->changes = changes;
-                renew_journal(keeper, since);
+                err = snapshot_timed(cache, keeper->path, snapshot_save, &result);
+                if (!err) {
+                        keeper->changes = changes;
+                        renew_journal(keeper, since);
+                }
+                store_lock(cache->store);
+                purgelog_end(&cache->snapshots.purges);
+                store_unlock(cache->store);
         }
         pthread_mutex_lock(&keeper->lock);
         keeper->status.saving = 0;
@@ -364,23 +370,12 @@ static void warn_of_folder(const struct keeper *keeper)
 int snapshot_keep(struct sardine_cache *cache, const struct sardine_snapshot_options *options)
 {
         struct keeper *keeper = keeper_make(cache, options), *none = NULL;
-        uint64_t since;
         if (!keeper)
                 return -ENOMEM;
         warn_of_folder(keeper);
-        store_lock(cache->store);
-        int err = purgelog_begin(&cache->snapshots.purges, &since) ? 0 : -ENOMEM;
-        if (!err && !atomic_compare_exchange_strong(&cache->snapshots.keeper, &none, keeper)) {
-                purgelog_end(&cache->snapshots.purges);
-                err = -EALREADY;
-        }
-        store_unlock(cache->store);
-        if (!err && (err = start(keeper)) != 0) {
-                store_lock(cache->store);
+        int err = atomic_compare_exchange_strong(&cache->snapshots.keeper, &none, keeper) ? 0 : -EALREADY;
+        if (!err && (err = start(keeper)) != 0)
                 atomic_store(&cache->snapshots.keeper, NULL);
-                purgelog_end(&cache->snapshots.purges);
-                store_unlock(cache->store);
-        }
         if (err)
                 keeper_free(keeper);
         return err;
@@ -428,7 +423,6 @@ int sardine_snapshot_stop(sardine_cache *cache)
         atomic_store(&cache->snapshots.keeper, NULL);
         keeper->next = cache->snapshots.ended;
         cache->snapshots.ended = keeper;
-        purgelog_end(&cache->snapshots.purges);
         store_unlock(cache->store);
         return err;
 }

@@ -18,6 +18,8 @@
 #include "entry/view.h"
 #include "networks.h"
 #include "snapshot/file.h"
+#include "snapshot/purgerecord.h"
+#include "snapshot/purgeset.h"
 #include "wire/bytes.h"
 #include "wire/dns.h"
 
@@ -40,12 +42,11 @@ struct load {
         struct sardine_snapshot_result *result;
         struct snapshot_reader reader;
         uint64_t age;     /* seconds since the file's moment */
-        uint64_t since;   /* purges from here on concern what is loaded */
+        uint64_t since;   /* purges from here on concern what is loaded and are not in `purges` yet */
         uint64_t evicted; /* by the store, when it began */
         uint32_t now;
-        /* Purges from the file and the journal. */
-        uint8_t *purges;
-        size_t purges_len;
+        struct purgeset purges; /* from the journal, from the file, and since */
+        int err;
         uint64_t room; /* entries that there is room for */
         bool full;
         unsigned n;
@@ -179,6 +180,37 @@ static void look_for_room(struct load *load)
         load->room = stats.max_entries ? stats.max_entries - stats.entries : UINT64_MAX;
 }
 
+/* Take those out of the batch that were purged meanwhile. */
+static void drop_purged(struct load *load)
+{
+        unsigned left = 0;
+        for (unsigned i = 0; i < load->n; i++)
+                if (purgeset_removes(&load->purges, &load->batch[i].checked, load->batch[i].entry))
+                        load->result->purged++;
+                else
+                        load->batch[left++] = load->batch[i];
+        load->n = left;
+}
+
+/* Take the lock at a moment when nobody has purged anything that the batch was not asked about. That is
+ * looked at without it, for nobody is to wait for us. */
+static void lock_with_purges_known(struct load *load)
+{
+        struct sardine_cache *cache = load->cache;
+        size_t len;
+        store_lock(cache->store);
+        while ((len = purgelog_read(&cache->snapshots.purges, &load->since, load->answer,
+                                    sizeof load->answer)) > 0) {
+                store_unlock(cache->store);
+                if (!purgeset_add(&load->purges, load->answer, len)) {
+                        load->err = -ENOMEM;
+                        load->n = 0;
+                }
+                drop_purged(load);
+                store_lock(cache->store);
+        }
+}
+
 static void put_batch(struct load *load)
 {
         struct sardine_cache *cache = load->cache;
@@ -186,15 +218,11 @@ static void put_batch(struct load *load)
         for (unsigned i = 0; i < load->n; i++)
                 store_prefetch_bucket(cache->store, load->batch[i].hash);
         store_leave(cache->store);
-        store_lock(cache->store);
+        lock_with_purges_known(load);
         look_for_room(load);
-        size_t len;
-        const uint8_t *purges = purgelog_since(&cache->snapshots.purges, load->since, &len);
         for (unsigned i = 0; i < load->n; i++) {
                 struct loaded *loaded = &load->batch[i];
-                if (len && purgelog_select(purges, len, &loaded->checked, loaded->entry))
-                        load->result->purged++;
-                else if (loaded->checked.page)
+                if (loaded->checked.page)
                         put_page(load, loaded);
                 else
                         put_entry(load, loaded);
@@ -210,7 +238,7 @@ static bool prepare(struct load *load, struct loaded *loaded)
         uint32_t time;
         memcpy(&time, entry + ENTRY_AT_EXPIRY, sizeof time);
         loaded->popularity = time_popularity(time);
-        if (purgelog_select(load->purges, load->purges_len, &loaded->checked, entry)) {
+        if (purgeset_removes(&load->purges, &loaded->checked, entry)) {
                 load->result->purged++;
                 return false;
         }
@@ -249,10 +277,12 @@ static int load_blocks(struct load *load, enum block_kind kind)
                         }
                         if (prepare(load, loaded) && ++load->n == (loaded->checked.page ? 1 : BATCH))
                                 put_batch(load);
-                        if (load->full)
+                        if (load->full || load->err)
                                 break;
                 }
                 put_batch(load);
+                if (load->err)
+                        return load->err;
                 if (load->full) {
                         load->result->why = "the cache is full";
                         return 0;
@@ -261,26 +291,14 @@ static int load_blocks(struct load *load, enum block_kind kind)
         return 0;
 }
 
-static int add_purges(struct load *load, const uint8_t *bytes, size_t len)
-{
-        uint8_t *purges = realloc(load->purges, load->purges_len + len);
-        if (!purges)
-                return -ENOMEM;
-        memcpy(purges + load->purges_len, bytes, len);
-        load->purges = purges;
-        load->purges_len += len;
-        return 0;
-}
-
 static int read_purges(struct load *load)
 {
         int err = 0;
         while (!err && snapshot_next_block(&load->reader, BLOCK_PURGES)) {
                 size_t len = load->reader.block.length;
-                if (len != purgelog_check(load->reader.bytes, len))
+                if (len != purge_record_check(load->reader.bytes, len))
                         return SARDINE_ERR_SNAPSHOT;
-                if (len)
-                        err = add_purges(load, load->reader.bytes, len);
+                err = purgeset_add(&load->purges, load->reader.bytes, len) ? 0 : -ENOMEM;
         }
         /* One that cannot be read may be anything. */
         return !err && load->reader.damaged ? SARDINE_ERR_SNAPSHOT : err;
@@ -306,8 +324,8 @@ static int read_journal(struct load *load, const char *path)
         if (!err && pread(fd, bytes, len, 0) != (ssize_t)len)
                 err = -EIO;
         close(fd);
-        if (!err && (len = purgelog_check(bytes, len)) > 0)
-                err = add_purges(load, bytes, len);
+        if (!err && !purgeset_add(&load->purges, bytes, purge_record_check(bytes, len)))
+                err = -ENOMEM;
         free(bytes);
         return err;
 }
@@ -377,7 +395,7 @@ int snapshot_load(struct sardine_cache *cache, const char *path, struct sardine_
                 purgelog_end(&cache->snapshots.purges);
                 store_unlock(cache->store);
         }
-        free(load->purges);
+        purgeset_fini(&load->purges);
         free(load);
         return err;
 }

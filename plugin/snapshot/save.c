@@ -122,24 +122,14 @@ static bool write_some(void *ctx)
 /* What was purged while the file was written, so that it stays purged. */
 static int write_purges(struct save *save, uint64_t since)
 {
-        struct sardine_cache *cache = save->cache;
-        uint8_t *bytes = NULL;
-        size_t len, at = 0;
+        size_t len;
         int err = 0;
-        store_lock(cache->store);
-        const uint8_t *purges = purgelog_since(&cache->snapshots.purges, since, &len);
-        if (len && (bytes = malloc(len)))
-                memcpy(bytes, purges, len);
-        store_unlock(cache->store);
-        if (len && !bytes)
-                err = -ENOMEM;
-        while (at < len && !err) {
-                size_t size = len - at < BLOCK_TARGET ? len - at : BLOCK_TARGET;
-                size = purgelog_check(bytes + at, size);
-                err = snapshot_put_block(&save->writer, BLOCK_PURGES, bytes + at, size, 0);
-                at += size;
-        }
-        free(bytes);
+        save->entries.len = 0;
+        uint8_t *bytes = reserve(&save->entries, BLOCK_TARGET);
+        if (!bytes)
+                return -ENOMEM;
+        while (!err && (len = snapshot_read_purges(save->cache, &since, bytes, BLOCK_TARGET)) > 0)
+                err = snapshot_put_block(&save->writer, BLOCK_PURGES, bytes, len, 0);
         return err;
 }
 

@@ -52,6 +52,9 @@ struct snapshot_purge {
 struct keeper *snapshot_lock_purging(struct sardine_cache *cache, const struct snapshot_purge *purge);
 void snapshot_unlock_purging(struct sardine_cache *cache, struct keeper *keeper);
 
+/* As purgelog_read(), taking the lock. */
+size_t snapshot_read_purges(struct sardine_cache *cache, uint64_t *since, uint8_t *out, size_t room);
+
 /* The cache is going. */
 void snapshot_end(struct sardine_cache *cache);
 

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cache.h"
 #include "wire/dns.h"
 
 static struct kit old, new;
@@ -314,6 +315,44 @@ static void b70_a_list_voids_the_old_snapshot(void **state)
         assert_int_equal(kit_stats(&new).entries, 0);
 }
 
+/* Saves fail for days, and purges go on: nobody has to know of them but the journal. */
+static void b70_purges_take_no_memory_while_saves_fail(void **state)
+{
+        (void)state;
+        fill_variety(&old, 5);
+        save(&old, path_of("s"));
+        char other[256];
+        snprintf(other, sizeof other, "%s", path_of("s.new"));
+        int fd = open(other, O_WRONLY | O_CREAT, 0600);
+        assert_true(fd >= 0 && flock(fd, LOCK_EX) == 0);
+        keep(&old, 0, false, false);
+        for (uint32_t i = 1; i <= 5; i++) {
+                sardine_snapshot_request(old.cache);
+                for (unsigned n = 0; n < 6000 && status(&old).failures < i; n++)
+                        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+                assert_int_equal(status(&old).failures, i);
+                for (unsigned n = 0; n < 100; n++)
+                        expunge(&old, "example.com");
+                struct sardine_cache *cache = old.cache;
+                store_lock(cache->store);
+                assert_int_equal(cache->snapshots.purges.users, 0);
+                assert_int_equal(cache->snapshots.purges.room, 0);
+                store_unlock(cache->store);
+        }
+        assert_int_equal(status(&old).save_error, -EBUSY);
+        /* and holds, with the old file as with the new one */
+        die("s");
+        keep_dead(&new);
+        assert_int_equal(look(&new, A)->outcome, SARDINE_MISS);
+        close(fd);
+        unlink(other);
+        sardine_snapshot_request(old.cache);
+        await(&old, 0, 1);
+        struct bytes journal = file_read(path_of("s.purges"));
+        assert_int_equal(journal.len, 0);
+        free(journal.p);
+}
+
 static void b70_by_tag_rcode_and_type(void **state)
 {
         (void)state;
@@ -507,6 +546,7 @@ int main(void)
             cmocka_unit_test_setup_teardown(b70_what_a_list_removed_stays_removed, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_a_list_voids_the_old_snapshot, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_what_was_purged_during_a_save, setup, teardown),
+            cmocka_unit_test_setup_teardown(b70_purges_take_no_memory_while_saves_fail, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_by_tag_rcode_and_type, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_the_journal_starts_anew_with_a_save, setup, teardown),
             cmocka_unit_test_setup_teardown(b85_a_journal_cut_off_counts_as_far_as_it_goes, setup, teardown),

@@ -18,7 +18,7 @@ static const struct ask A = {.name = "a.example.com", .type = DNS_A, .rd = true}
 static struct kit kit;
 static _Atomic bool watched; /* the keeper's thread looks, too */
 static pthread_t watcher;
-static uint64_t generation, noted;
+static uint64_t generation, noted, since;
 static unsigned begun;
 
 static uint64_t journal_size(void)
@@ -57,6 +57,10 @@ static int setup(void **state)
         fill_variety(&kit, 5);
         const struct sardine_snapshot_options options = {.sz = sizeof options, .path = path_of("s")};
         assert_int_equal(sardine_snapshot_keep(kit.cache, &options), 0);
+        /* as if a save were under way */
+        store_lock(kit.cache->store);
+        assert_true(purgelog_begin(&kit.cache->snapshots.purges, &since));
+        store_unlock(kit.cache->store);
         assert_int_equal(look(&kit, A)->outcome, SARDINE_HIT);
         generation = atomic_load(&kit.cache->generation);
         noted = 0;
@@ -70,6 +74,9 @@ static int teardown(void **state)
 {
         (void)state;
         watched = false;
+        store_lock(kit.cache->store);
+        purgelog_end(&kit.cache->snapshots.purges);
+        store_unlock(kit.cache->store);
         kit_close(&kit);
         unlink(path_of("s"));
         unlink(path_of("s.purges"));

@@ -111,7 +111,7 @@ static uint64_t beside_readers(void (*what)(void), const char *name, uint64_t *l
                         *last_hit = readers[r].last_hit;
         }
         char field[64];
-        times_report(&sum, name);
+        times_report(&sum, "lookup", name);
         snprintf(field, sizeof field, "refused%s", name);
         bench_report(field, "1", (double)refused);
         times_fini(&sum);

@@ -171,8 +171,8 @@ static void scale_run(void)
                         bench_progress("look up one by one", k, STILL);
         }
         bench_progress("look up one by one", 1, 1);
-        times_report(&grown, "_growing");
-        times_report(&still, "_still");
+        times_report(&grown, "lookup", "_growing");
+        times_report(&still, "lookup", "_still");
         times_fini(&grown);
         times_fini(&still);
         sardine_destroy(cache);

@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#define SUSPECT 20000   /* ns: a lookup that took longer may have been descheduled */
+#define SUSPECT 20000   /* ns: a call that took longer may have been descheduled */
 #define BIN     50      /* ns */
 #define BINS    2000000 /* to 100 ms */
 
@@ -71,19 +71,39 @@ static void read_clock(struct times *times, uint64_t from, uint64_t span)
         }
 }
 
-/* Time that the thread did not run although it wanted to, which is wall time less processor time, is taken
- * off the slowest of the group; but not if the thread went to sleep by itself, because then it was the lookup
- * that waited for something. */
-uint64_t times_lookup(struct times *times, sardine_cache *cache, struct times_group *group)
+struct work {
+        sardine_cache *cache;
+        struct times_group *lookups; /* or */
+        struct times_inserts *inserts;
+};
+
+static void look_up(const struct work *work, unsigned i)
 {
         static _Thread_local uint8_t reply[REPLY_MAX];
+        size_t len;
+        struct times_group *group = work->lookups;
+        group->outcome[i] = client_lookup(work->cache, group->query[i], group->len[i], reply, &len, NULL);
+}
+
+static void insert(const struct work *work, unsigned i)
+{
+        struct times_inserts *group = work->inserts;
+        group->outcome[i] =
+            sardine_insert(work->cache, &group->token[i], group->response[i], group->len[i], NULL, NULL);
+}
+
+/* Time that the thread did not run although it wanted to, which is wall time less processor time, is taken
+ * off the slowest of the group; but not if the thread went to sleep by itself, because then it was the call
+ * that waited for something. */
+static inline uint64_t time_group(struct times *times, void (*call)(const struct work *work, unsigned i),
+                                  const struct work *work)
+{
         uint64_t took[TIMES_GROUP];
         unsigned slowest = 0;
         struct rusage before = thread_usage();
         uint64_t processor = processor_time(), first = bench_now(), start = first, end = first;
         for (unsigned i = 0; i < TIMES_GROUP; i++, start = end) {
-                size_t len;
-                group->outcome[i] = client_lookup(cache, group->query[i], group->len[i], reply, &len, NULL);
+                call(work, i);
                 end = bench_now();
                 took[i] = end - start;
                 if (took[i] > took[slowest])
@@ -104,11 +124,23 @@ uint64_t times_lookup(struct times *times, sardine_cache *cache, struct times_gr
         times->n += TIMES_GROUP;
         times->faults += (uint64_t)(after.ru_minflt - before.ru_minflt);
         times->slept += slept;
-        uint64_t lookups = 0;
+        uint64_t calls = 0;
         for (unsigned i = 0; i < TIMES_GROUP; i++)
-                lookups += took[i];
-        read_clock(times, bench_now(), lookups);
+                calls += took[i];
+        read_clock(times, bench_now(), calls);
         return first;
+}
+
+uint64_t times_lookup(struct times *times, sardine_cache *cache, struct times_group *group)
+{
+        const struct work work = {.cache = cache, .lookups = group};
+        return time_group(times, look_up, &work);
+}
+
+void times_insert(struct times *times, sardine_cache *cache, struct times_inserts *group)
+{
+        const struct work work = {.cache = cache, .inserts = group};
+        time_group(times, insert, &work);
 }
 
 double times_percentile(const struct times *times, double share)
@@ -120,25 +152,28 @@ double times_percentile(const struct times *times, double share)
         return (bin + 1.0) * BIN;
 }
 
-static void report(const char *name, const char *suffix, const char *unit, double value)
+void times_report(const struct times *times, const char *call, const char *suffix)
 {
-        char field[64];
-        snprintf(field, sizeof field, "%s%s", name, suffix);
-        bench_report(field, unit, value);
-}
-
-void times_report(const struct times *times, const char *suffix)
-{
-        report("lookups", suffix, "1", (double)times->n);
-        report("lookup_us_p50", suffix, "us", times_percentile(times, 0.5) / 1e3);
-        report("lookup_us_p99", suffix, "us", times_percentile(times, 0.99) / 1e3);
-        report("lookup_us_p999", suffix, "us", times_percentile(times, 0.999) / 1e3);
-        report("lookup_us_p9999", suffix, "us", times_percentile(times, 0.9999) / 1e3);
-        report("lookup_us_max", suffix, "us", (double)times->max / 1e3);
-        report("lookup_us_max_wall", suffix, "us", (double)times->max_wall / 1e3);
-        report("lookups_above_1ms", suffix, "1", (double)times->above_1ms);
-        report("clock_us_max", suffix, "us", (double)times->clock_max / 1e3);
-        report("clock_above_1ms", suffix, "1", (double)times->clock_above_1ms);
-        report("page_faults", suffix, "1", (double)times->faults);
-        report("sleeps", suffix, "1", (double)times->slept);
+        const struct {
+                const char *name, *unit;
+                double value;
+        } fields[] = {
+            {"%ss%s", "1", (double)times->n},
+            {"%s_us_p50%s", "us", times_percentile(times, 0.5) / 1e3},
+            {"%s_us_p99%s", "us", times_percentile(times, 0.99) / 1e3},
+            {"%s_us_p999%s", "us", times_percentile(times, 0.999) / 1e3},
+            {"%s_us_p9999%s", "us", times_percentile(times, 0.9999) / 1e3},
+            {"%s_us_max%s", "us", (double)times->max / 1e3},
+            {"%s_us_max_wall%s", "us", (double)times->max_wall / 1e3},
+            {"%ss_above_1ms%s", "1", (double)times->above_1ms},
+            {"%s_clock_us_max%s", "us", (double)times->clock_max / 1e3},
+            {"%s_clock_above_1ms%s", "1", (double)times->clock_above_1ms},
+            {"%s_page_faults%s", "1", (double)times->faults},
+            {"%s_sleeps%s", "1", (double)times->slept},
+        };
+        char name[64];
+        for (unsigned i = 0; i < sizeof fields / sizeof *fields; i++) {
+                snprintf(name, sizeof name, fields[i].name, call, suffix);
+                bench_report(name, fields[i].unit, fields[i].value);
+        }
 }

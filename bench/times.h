@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How long single lookups take, and what of that is not theirs.
+ * How long single lookups and inserts take, and what of that is not theirs.
  */
 #ifndef BENCH_TIMES_H
 #define BENCH_TIMES_H
@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#define TIMES_GROUP 16 /* lookups between two readings of the processor time */
+#define TIMES_GROUP 16 /* calls between two readings of the processor time */
 
 /* Of one thread; or of several, added up. */
 struct times {
@@ -29,6 +29,14 @@ struct times_group {
         int outcome[TIMES_GROUP];
 };
 
+/* The same for inserts: responses, and the tokens that the lookups left. */
+struct times_inserts {
+        struct sardine_token token[TIMES_GROUP];
+        uint8_t response[TIMES_GROUP][WORKLOAD_RESPONSE_MAX];
+        size_t len[TIMES_GROUP];
+        int outcome[TIMES_GROUP];
+};
+
 void times_init(struct times *times);
 void times_fini(struct times *times);
 void times_add(struct times *sum, const struct times *times);
@@ -37,10 +45,14 @@ void times_add(struct times *sum, const struct times *times);
  * lookup began. */
 uint64_t times_lookup(struct times *times, sardine_cache *cache, struct times_group *group);
 
-/* In ns: what `share` of the lookups do not exceed. */
+/* Insert the responses, likewise. */
+void times_insert(struct times *times, sardine_cache *cache, struct times_inserts *group);
+
+/* In ns: what `share` of the calls do not exceed. */
 double times_percentile(const struct times *times, double share);
 
-/* The fields lookups, lookup_us_p50/p99/p999/p9999/max ..., with this at the end of their names. */
-void times_report(const struct times *times, const char *suffix);
+/* The fields lookups, lookup_us_p50/p99/p999/p9999/max ..., with this at the end of their names; `call`:
+ * "lookup" or "insert". */
+void times_report(const struct times *times, const char *call, const char *suffix);
 
 #endif

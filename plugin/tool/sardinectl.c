@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * sardinectl: looks into snapshot files. It reads them as the library does, with the same checks; it needs no
- * cache and writes nothing but its output. */
+ * running cache and writes nothing but its output. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
@@ -16,6 +16,7 @@
 #include "entry/view.h"
 #include "sardine.h"
 #include "snapshot/file.h"
+#include "tool/trial.h"
 #include "wire/bytes.h"
 #include "wire/ecs.h"
 #include "wire/name.h"
@@ -25,8 +26,13 @@ enum {
         EXIT_USAGE = 2,
         EXIT_TROUBLE = 3, /* it cannot be read, no memory */
         NAME_TEXT = 1024,
-        PER_SLOT = 9, /* bytes of the index an entry, about (store/index.h) */
+        FIXED_BYTES = 2 << 20,
 };
+
+/* Of the index, for an entry. Slots have 8 bytes (store/index.h), 7 of 8 are in use. */
+#define PER_SLOT 9.2
+/* Full segments are not quite full. */
+#define ENDS_OF_SEGMENTS 1.03
 
 /* One answer, as the commands see it. */
 struct item {
@@ -53,6 +59,8 @@ struct options {
         bool json;
         uint64_t limit;   /* of lines; 0: none */
         uint64_t entries; /* for predict */
+        bool pcap;        /* the file is a capture */
+        uint16_t port;    /* of it, the servers' */
 };
 
 struct tool {
@@ -456,23 +464,48 @@ static int check(struct tool *tool)
         return damaged ? EXIT_DAMAGED : 0;
 }
 
-static int predict(struct tool *tool)
+/* lua/SIZE.md has the formula. */
+static int predict_from(uint64_t answers, uint64_t answers_bytes, uint64_t wanted)
 {
-        uint64_t wanted = tool->options.entries;
-        tool->options.expired = true;
-        for_each(tool, count_all);
-        if (all_answers == 0) {
+        if (answers == 0) {
                 fprintf(stderr, "sardinectl: there is nothing in it to judge by\n");
                 return EXIT_TROUBLE;
         }
-        double each = (double)all_bytes / (double)all_answers + PER_SLOT;
+        double each = (double)answers_bytes / (double)answers + PER_SLOT;
         if (wanted == 0)
-                wanted = all_answers;
-        /* A store that is full of live entries keeps about a sixteenth free. */
-        double bytes = each * (double)wanted * 17 / 16;
+                wanted = answers;
+        double bytes = FIXED_BYTES + each * (double)wanted * ENDS_OF_SEGMENTS;
         printf("entries\t%" PRIu64 "\nbytes an entry\t%.1f\nmax_bytes\t%.0f\nMiB\t%.1f\n", wanted, each,
                bytes, bytes / 1048576);
         return 0;
+}
+
+static int predict(struct tool *tool)
+{
+        tool->options.expired = true;
+        for_each(tool, count_all);
+        return predict_from(all_answers, all_bytes, tool->options.entries);
+}
+
+static int predict_from_capture(const struct options *o)
+{
+        struct trial trial;
+        int err = trial_run(&trial, o->path, o->port);
+        if (err || trial.error)
+                fprintf(stderr, "sardinectl: %s: %s\n", o->path,
+                        trial.error ? trial.error : sardine_strerror(err));
+        if (err)
+                return EXIT_TROUBLE;
+        printf("packets\t%" PRIu64 "\nresponses\t%" PRIu64 "\nseconds\t%.0f\n", trial.packets,
+               trial.responses, (double)trial.span_ms / 1e3);
+        if (trial.bypassed)
+                printf("not kept: bypassed\t%" PRIu64 "\n", trial.bypassed);
+        for (unsigned i = 0; i < SARDINE_REASON_COUNT; i++)
+                if (trial.refused[i])
+                        printf("not kept: %s\t%" PRIu64 "\n", sardine_reason_name(i), trial.refused[i]);
+        printf("answers\t%" PRIu64 "\nfresh at the end\t%" PRIu64 "\n", trial.answers, trial.fresh);
+        int status = predict_from(trial.answers, trial.bytes, o->entries);
+        return trial.error ? EXIT_DAMAGED : status;
 }
 
 static const struct {
@@ -493,7 +526,7 @@ static void usage(FILE *out)
               "  top       the most popular questions: name, type, popularity (0..7), answers, bytes\n"
               "  names     the same order, as a list of questions for dnsperf, to warm up another cache\n"
               "  size      answers and bytes by type, and by the last two labels of the name\n"
-              "  predict   how many bytes a cache of such answers needs\n"
+              "  predict   how many bytes a cache of such answers needs; with --pcap, FILE is a capture\n"
               "\n"
               "Options:\n"
               "  -n, --name NAME      only this name\n"
@@ -505,6 +538,8 @@ static void usage(FILE *out)
               "  -j, --json           list: a JSON object a line\n"
               "  -l, --limit N        at most so many lines (top and size: 20)\n"
               "  -N, --entries N      predict: for so many entries\n"
+              "  -p, --pcap           predict: from a capture (pcap, pcapng; -: standard input)\n"
+              "  -P, --port N         the servers' UDP port in it (53)\n"
               "  -h, --help           this text\n"
               "  -V, --version\n"
               "\n"
@@ -545,11 +580,13 @@ static void parse(int argc, char **argv, struct options *o)
             {"type", required_argument, NULL, 't'},    {"rcode", required_argument, NULL, 'r'},
             {"tag", required_argument, NULL, 'T'},     {"expired", no_argument, NULL, 'e'},
             {"json", no_argument, NULL, 'j'},          {"limit", required_argument, NULL, 'l'},
-            {"entries", required_argument, NULL, 'N'}, {"help", no_argument, NULL, 'h'},
+            {"entries", required_argument, NULL, 'N'}, {"pcap", no_argument, NULL, 'p'},
+            {"port", required_argument, NULL, 'P'},    {"help", no_argument, NULL, 'h'},
             {"version", no_argument, NULL, 'V'},       {0},
         };
         o->rcode = -1;
-        for (int c; (c = getopt_long(argc, argv, "n:bt:r:T:ejl:N:hV", options, NULL)) != -1;) {
+        o->port = 53;
+        for (int c; (c = getopt_long(argc, argv, "n:bt:r:T:ejl:N:pP:hV", options, NULL)) != -1;) {
                 switch (c) {
                 case 'n':
                         o->name_len = sardine_name_from_text(optarg, o->name);
@@ -583,6 +620,14 @@ static void parse(int argc, char **argv, struct options *o)
                 case 'N':
                         o->entries = number(optarg);
                         break;
+                case 'p':
+                        o->pcap = true;
+                        break;
+                case 'P':
+                        if (number(optarg) > UINT16_MAX)
+                                wrong("not a port", optarg);
+                        o->port = (uint16_t)number(optarg);
+                        break;
                 case 'h':
                         usage(stdout);
                         exit(0);
@@ -594,6 +639,14 @@ static void parse(int argc, char **argv, struct options *o)
                         exit(EXIT_USAGE);
                 }
         }
+}
+
+static int flushed(int status)
+{
+        if (fflush(stdout) == 0)
+                return status;
+        fprintf(stderr, "sardinectl: cannot write: %s\n", strerror(errno));
+        return EXIT_TROUBLE;
 }
 
 int main(int argc, char **argv)
@@ -609,6 +662,10 @@ int main(int argc, char **argv)
         if (!run)
                 wrong("unknown command", argv[optind]);
         tool.options.path = argv[optind + 1];
+        if (tool.options.pcap && run != predict)
+                wrong("--pcap is for predict", NULL);
+        if (tool.options.pcap)
+                return flushed(predict_from_capture(&tool.options));
         const char *why;
         int err = snapshot_open(tool.options.path, &tool.reader, &why);
         if (err) {
@@ -623,9 +680,5 @@ int main(int argc, char **argv)
                 status = EXIT_DAMAGED;
         }
         snapshot_close(&tool.reader);
-        if (fflush(stdout) != 0) {
-                fprintf(stderr, "sardinectl: cannot write: %s\n", strerror(errno));
-                status = EXIT_TROUBLE;
-        }
-        return status;
+        return flushed(status);
 }

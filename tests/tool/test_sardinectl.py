@@ -3,12 +3,43 @@
 import json
 import os
 import random
+import struct
 import subprocess
 import sys
 import tempfile
 import unittest
 
-TOOL, MAKE = sys.argv[1:3]
+TOOL, MAKE, CAPTURE_KIT = sys.argv[1:4]
+CORPUS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "corpus", "responses.txt")
+
+
+def udp(payload, source=53, destination=40000):
+    return struct.pack(">4H", source, destination, 8 + len(payload), 0) + payload
+
+
+def ipv4(payload):
+    return struct.pack(">BBHHHBBH8s", 0x45, 0, 20 + len(payload), 0, 0, 64, 17, 0, bytes(8)) + payload
+
+
+def pcap(packets, order="<", magic=0xA1B2C3D4):
+    """`packets`: (second, bytes), IP at once."""
+    out = struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, 65535, 101)
+    return out + b"".join(struct.pack(order + "4I", at, 0, len(p), len(p)) + p for at, p in packets)
+
+
+def pcapng(packets, order="<", resolution=6):
+    def block(kind, body):
+        body += bytes(-len(body) % 4)
+        return struct.pack(order + "II", kind, 12 + len(body)) + body + struct.pack(order + "I", 12 + len(body))
+
+    out = block(0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1))
+    out += block(1, struct.pack(order + "HHI", 101, 0, 0) + struct.pack(order + "HHB3xHH", 9, 1, resolution, 0, 0))
+    out += block(5, bytes(16))  # of no interest
+    for at, packet in packets:
+        ticks = at * (1 << (resolution & 0x7F) if resolution & 0x80 else 10**resolution)
+        head = struct.pack(order + "5I", 0, ticks >> 32, ticks & 0xFFFFFFFF, len(packet), len(packet))
+        out += block(6, head + packet)
+    return out + block(3, struct.pack(order + "I", 1) + b"x")
 
 
 def run(*arguments):
@@ -86,10 +117,86 @@ class Sardinectl(unittest.TestCase):
         self.assertGreater(float(told["bytes an entry"]), 20)
         self.assertGreater(int(told["max_bytes"]), 20000000)
 
+    def predict(self, capture, *arguments, status=0):
+        path = os.path.join(self.folder.name, "capture")
+        with open(path, "wb") as file:
+            file.write(capture)
+        done, out, err = run("predict", "--pcap", *arguments, path)
+        self.assertEqual(done, status, err)
+        return {name: float(value) for name, value in (line.split("\t") for line in out.splitlines())}
+
+    def test_predict_from_the_corpus(self):
+        with open(CORPUS) as file:
+            messages = [bytes.fromhex(line.split()[1]) for line in file]
+        packets = [(100 + n, ipv4(udp(message))) for n, message in enumerate(messages)]
+        told = self.predict(pcap(packets))
+        self.assertEqual(told["packets"], len(messages))
+        self.assertLessEqual(told["responses"], len(messages))
+        refused = sum(value for name, value in told.items() if name.startswith("not kept: "))
+        self.assertGreater(refused, 10)
+        self.assertGreater(told["answers"], 900)
+        self.assertLessEqual(told["answers"], told["responses"] - refused)
+        self.assertEqual(told["entries"], told["answers"])
+        self.assertTrue(0 < told["fresh at the end"] < told["answers"])
+        self.assertTrue(20 < told["bytes an entry"] < 400)
+        # the same in other clothes
+        for other in (pcap(packets, ">"), pcapng(packets), pcapng(packets, ">", 9), pcapng(packets, "<", 0x8A),
+                      pcap(packets, "<", 0xA1B23C4D)):
+            self.assertEqual({**self.predict(other), "packets": told["packets"]}, told)
+        with open(os.path.join(self.folder.name, "capture"), "rb") as file:
+            done = subprocess.run([TOOL, "predict", "-p", "-"], stdin=file, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("answers\t%d\n" % told["answers"], done.stdout)
+
+    def test_predict_reads_responses_of_one_port(self):
+        with open(CORPUS) as file:
+            message = bytes.fromhex(next(file).split()[1])
+        query = message[:2] + b"\1\0" + message[4:]
+        packets = [(1, ipv4(udp(message, 5300))), (2, ipv4(udp(query, 53))), (3, ipv4(udp(message, 40000, 53)))]
+        self.assertEqual(self.predict(pcap(packets), status=3)["responses"], 0)
+        told = self.predict(pcap(packets), "--port", "5300", "-N", "1000000")
+        self.assertEqual((told["responses"], told["answers"], told["entries"]), (1, 1, 1000000))
+
+    def test_predict_from_what_is_no_capture(self):
+        good = pcapng([(1, ipv4(udp(b"x" * 30)))] * 3)
+        self.assertEqual(self.predict(b"no capture", status=3), {})
+        self.assertEqual(self.predict(b"", status=3), {})
+        self.assertEqual(run("predict", "-p", self.path + ".none")[0], 3)
+        chance = random.Random(2)
+        for round in range(150):
+            data = bytearray(good if round % 2 else pcap([(1, ipv4(udp(b"y" * 30)))] * 3))
+            if round % 3 == 0:
+                data = data[: chance.randrange(len(data))]
+            for _ in range(chance.randrange(1, 4)):
+                if data:
+                    data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+            path = os.path.join(self.folder.name, "hostile.pcap")
+            with open(path, "wb") as file:
+                file.write(data)
+            self.assertIn(run("predict", "--pcap", path)[0], (1, 3), round)
+
+    def test_what_is_predicted_fits(self):
+        small, large = (os.path.join(self.folder.name, name) for name in ("small", "large"))
+        subprocess.run([CAPTURE_KIT, "make", small, "10000"], check=True)
+        subprocess.run([CAPTURE_KIT, "make", large, "200000"], check=True)
+        _, out, _ = run("predict", "--pcap", "--entries", "200000", small)
+        told = dict(line.split("\t") for line in out.splitlines())
+        self.assertEqual((told["responses"], told["answers"]), ("10000", "10000"))
+
+        def fit(share):
+            out = subprocess.check_output([CAPTURE_KIT, "fit", large, str(int(int(told["max_bytes"]) * share))])
+            return [int(word) for word in out.split()]
+
+        entries, evicted, _ = fit(1)
+        self.assertEqual((entries, evicted), (200000, 0))
+        entries, evicted, _ = fit(0.85)
+        self.assertGreater(evicted, 1000)
+
     def test_wrong_usage(self):
         for arguments in ([], ["list"], ["nothing", self.path], ["list", "-t", "NOTYPE", self.path],
                           ["list", "-l", "0", self.path], ["list", "-l", "x", self.path], ["--nonsense"],
-                          ["list", "-r", "BADVERS", self.path], ["list", "-n", "a..b", self.path]):
+                          ["list", "-r", "BADVERS", self.path], ["list", "--pcap", self.path],
+                          ["predict", "--port", "65536", self.path], ["list", "-n", "a..b", self.path]):
             status, out, err = run(*arguments)
             self.assertEqual((status, out), (2, ""), arguments)
             self.assertIn("--help", err)

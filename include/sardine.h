@@ -306,11 +306,20 @@ enum sardine_why {
         SARDINE_WHY_TAG = 8,       /* only under another tag, or with other splitting options */
 };
 
+/* Was an answer that is absent removed on purpose? */
+enum sardine_purged {
+        SARDINE_PURGED_NO = 0,      /* not by any of the last 16 selectors */
+        SARDINE_PURGED_YES = 1,     /* if it was here */
+        SARDINE_PURGED_PERHAPS = 2, /* by a list, an rcode or a group: it depends on what it was */
+};
+
 /* What sardine_explain() found. From `rcode` on: about the answer that is here, zero when there is none. */
 struct sardine_explanation {
         size_t sz;
         uint32_t why;             /* enum sardine_why */
         uint32_t reason;          /* enum sardine_reason, of a bypass */
+        uint32_t purged;          /* enum sardine_purged, of what is absent */
+        uint32_t purged_ago;      /* and for how many seconds */
         uint32_t reply_len;       /* of the reply that the client would get; 0: none */
         uint32_t truncated;       /* 1: that reply would have TC set */
         uint32_t stale_available; /* 1: it missed, but SARDINE_ALLOW_STALE would have hit */

@@ -121,6 +121,7 @@ local REASONS = {
     ecs = 'its client subnet contradicts that of the query (RFC 7871)',
     complex = 'its names take more work to expand than honest ones do',
     no_memory = 'the system gave no memory',
+    policy = 'the policy said so',
 }
 
 -- Statistics -----------------------------------------------------------------------------------------------------
@@ -511,6 +512,19 @@ local function about_answer(e)
     return 'The answer here: ' .. table.concat(parts, ', ') .. '.'
 end
 
+-- Of an answer that is not here.
+local function what_became(self, e)
+    if e.purged == lib.SARDINE_PURGED_YES then
+        return string.format('A purge %s ago removed what was here then.', duration(e.purged_ago))
+    elseif e.purged == lib.SARDINE_PURGED_PERHAPS then
+        return string.format('A purge %s ago may have removed it: by a list, an rcode or a group.', duration(e.purged_ago))
+    end
+    local evicted = tonumber(stats_of(self).evicted)
+    if evicted == 0 then
+        return 'Nothing has been evicted so far: it never came, was not kept, or expired long ago.'
+    end
+    return string.format('It never came, was not kept, expired long ago, or was evicted, as %s answers were so far.', count(evicted))
+end
 local function verdict(self, e, outcome)
     local why = e.why
     if why == lib.SARDINE_WHY_BYPASS then
@@ -540,7 +554,7 @@ local function verdict(self, e, outcome)
     elseif why == lib.SARDINE_WHY_TRUNCATED then
         return 'MISS', { 'Only a truncated answer is here, and a client over TCP, DoT or DoH came for the whole.', about_answer(e) }
     elseif why == lib.SARDINE_WHY_NETWORK then
-        return 'MISS', { 'The backend tailors this answer to client networks (RFC 7871), and there is none for this client\'s network: ' ..
+        return 'MISS', { 'The backend tailors this answer to client networks (RFC 7871), and there is no fresh one for this client\'s network: ' ..
                          'say which client, with client= or ecs=.' }
     elseif why == lib.SARDINE_WHY_FLAGS then
         return 'MISS', { string.format('An answer is here for queries with RD=%d CD=%d only. These bits change what a resolver does, so they are part of the key.',
@@ -548,7 +562,7 @@ local function verdict(self, e, outcome)
     elseif why == lib.SARDINE_WHY_TAG then
         return 'MISS', { 'An answer is here under another tag, or for other values of the EDNS options that splitOptions names.', about_answer(e) }
     end
-    return 'MISS', { 'There is no answer to this question here, fresh or expired.' }
+    return 'MISS', { 'There is no answer to this question here, fresh or expired.', what_became(self, e) }
 end
 
 -- What would become of a query, and why. `how`: { client='192.0.2.1', ['do']=true, cd=, rd=, ad=, edns=, size=, ecs='192.0.2.0/24',

@@ -156,7 +156,7 @@ int64_t sardine_expunge_list(sardine_cache *cache, const char *text, size_t len)
         int err = read_lines(list, text, len);
         if (!err) {
                 /* No record of a purge can say that: the snapshot is void until there is a new one. */
-                const struct snapshot_purge everything = {.n = 0};
+                const struct snapshot_purge everything = {.vague = true};
                 int64_t removed = (int64_t)cache_purge(cache, &list->purge, &everything);
                 sardine_snapshot_request(cache);
                 return removed;

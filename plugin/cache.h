@@ -19,6 +19,7 @@
 #include "marks.h"
 #include "pending.h"
 #include "policy/engine.h"
+#include "purged.h"
 #include "sardine.h"
 #include "snapshot/snapshot.h"
 #include "store/store.h"
@@ -67,6 +68,7 @@ struct sardine_cache {
         struct marks failing;    /* expired entries that the upstream could not renew */
         struct pending pending;  /* questions that are being asked, for those who wait */
         struct snapshots snapshots;
+        struct purged *purged; /* under the store's lock */
         struct counters counters;
         struct policy_state policy_state;
         bool keeps[POLICY_CLASSES]; /* the policy's classes of entries that stay; under the store's lock */

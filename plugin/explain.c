@@ -129,6 +129,18 @@ static void look_elsewhere(const struct question *q, struct sardine_explanation 
         sardine_walk(q->cache, &selector, seen_elsewhere, &elsewhere);
 }
 
+/* Was it removed, if it was here? */
+static void look_back(const struct question *q, struct sardine_explanation *e)
+{
+        struct sardine_cache *cache = q->cache;
+        uint32_t when;
+        store_lock(cache->store);
+        e->purged = purged_find(cache->purged, &q->key, &when);
+        store_unlock(cache->store);
+        if (e->purged)
+                e->purged_ago = q->now > when ? q->now - when : 0;
+}
+
 /* What a lookup comes to, without a trace. */
 static int peek(const struct question *q, struct sardine_explanation *e)
 {
@@ -185,14 +197,18 @@ int sardine_explain(sardine_cache *cache, const struct sardine_query *query, str
         } else if (outcome == SARDINE_STALE) { /* whatever became of the answer for everybody */
                 e->why = SARDINE_WHY_EXPIRED;
         } else if (why != SARDINE_WHY_ABSENT) {
-                /* It may have expired, or gone, between the two looks. */
-                e->why = why == SARDINE_WHY_HIT ? SARDINE_WHY_EXPIRED : why;
+                /* It may have expired, or gone, between the two looks. And if a network's answer could stand
+                 * in, there is one. */
+                e->why = why == SARDINE_WHY_HIT || (why == SARDINE_WHY_NETWORK && e->stale_available)
+                             ? SARDINE_WHY_EXPIRED
+                             : why;
         } else {
                 store_enter(cache->store);
                 e->why = other_flags(&q, e);
                 store_leave(cache->store);
                 if (e->why == SARDINE_WHY_ABSENT) {
                         memset(&e->rcode, 0, sizeof *e - offsetof(struct sardine_explanation, rcode));
+                        look_back(&q, e);
                         look_elsewhere(&q, e);
                 }
         }

@@ -363,7 +363,8 @@ int64_t sardine_expunge_many(sardine_cache *cache, size_t n, const struct sardin
                 return err;
         }
         qsort(e->selections, n, sizeof *e->selections, selection_order);
-        const struct snapshot_purge noted = {&e->selections[0].selector, n, sizeof e->selections[0]};
+        const struct snapshot_purge noted = {
+            .first = &e->selections[0].selector, .n = n, .stride = sizeof e->selections[0]};
         return (int64_t)cache_purge(cache, &e->purge, &noted);
 }
 

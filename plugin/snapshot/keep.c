@@ -148,6 +148,7 @@ struct keeper *snapshot_lock_purging(struct sardine_cache *cache, const struct s
 {
         struct keeper *keeper = atomic_load_explicit(&cache->snapshots.keeper, memory_order_acquire);
         size_t n = purge->n ? purge->n : 1;
+        uint32_t now = cache_now(cache);
         if (keeper) {
                 pthread_mutex_lock(&keeper->lock);
                 for (size_t i = 0; i < n && !keeper->ended; i++)
@@ -156,6 +157,8 @@ struct keeper *snapshot_lock_purging(struct sardine_cache *cache, const struct s
         store_lock(cache->store);
         for (size_t i = 0; i < n; i++)
                 purgelog_note(&cache->snapshots.purges, nth(purge, i));
+        for (size_t i = n > PURGED_LAST ? n - PURGED_LAST : 0; i < n; i++)
+                purged_note(&cache->purged, nth(purge, i), purge->vague, now);
         return keeper;
 }
 
@@ -436,6 +439,7 @@ void snapshot_end(struct sardine_cache *cache)
                 keeper_free(keeper);
         }
         purgelog_fini(&cache->snapshots.purges);
+        free(cache->purged);
 }
 
 void snapshot_status(struct sardine_cache *cache, struct sardine_snapshot_status *status)

@@ -45,6 +45,7 @@ void snapshot_status(struct sardine_cache *cache, struct sardine_snapshot_status
 struct snapshot_purge {
         const struct sardine_selector *first;
         size_t n, stride;
+        bool vague; /* or less than that */
 };
 
 /* A purge begins: note it, and return with the store's lock, under which it must have begun. Then no save and

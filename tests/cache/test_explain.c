@@ -123,6 +123,68 @@ static void test_truncated_answers_and_replies(void **state)
         assert_int_equal(explain(ASK("big.example.", A, .transport = SARDINE_DOT)).truncated, 0);
 }
 
+static void expunge(const char *name, bool below, int rcode)
+{
+        uint8_t wire[255];
+        struct sardine_selector selector = {.sz = sizeof selector,
+                                            .name = wire,
+                                            .below = below,
+                                            .use_rcode = rcode >= 0,
+                                            .rcode = rcode >= 0 ? (uint32_t)rcode : 0};
+        selector.name_len = (uint32_t)sardine_name_from_text(name, wire);
+        assert_true(sardine_expunge(kit.cache, &selector) >= 0);
+}
+
+static void test_purged_or_never_there(void **state)
+{
+        (void)state;
+        kit_open(&kit);
+        struct ask ask = ASK("a.example.", A), other = ASK("b.other.", A);
+        fill(&kit, ask, REPLY("a.example.", A, .records = "a.example. 100 IN A 192.0.2.1\n"));
+        assert_int_equal(explain(ask).purged, SARDINE_PURGED_NO);
+        expunge("A.Example", false, -1);
+        struct sardine_explanation e = explain(ask);
+        assert_int_equal(e.why, SARDINE_WHY_ABSENT);
+        assert_int_equal(e.purged, SARDINE_PURGED_YES);
+        assert_int_equal(e.purged_ago, 0);
+        kit_wait(&kit, 7);
+        assert_int_equal(explain(ask).purged_ago, 7);
+        assert_int_equal(explain(other).purged, SARDINE_PURGED_NO);
+        /* What is there again is no matter of the past. */
+        fill(&kit, ask, REPLY("a.example.", A, .records = "a.example. 100 IN A 192.0.2.1\n"));
+        assert_int_equal(explain(ask).purged, SARDINE_PURGED_NO);
+        expunge("other", true, LDNS_RCODE_NXDOMAIN);
+        assert_int_equal(explain(other).purged, SARDINE_PURGED_PERHAPS);
+        expunge("other", true, -1);
+        assert_int_equal(explain(other).purged, SARDINE_PURGED_YES);
+        assert_int_equal(sardine_expunge_list(kit.cache, "192.0.2.77", 10), 0);
+        assert_int_equal(explain(other).purged, SARDINE_PURGED_PERHAPS);
+        assert_int_equal(sardine_expunge(kit.cache, NULL), 1);
+        assert_int_equal(explain(ask).purged, SARDINE_PURGED_YES);
+        /* The last ones are remembered. */
+        for (unsigned i = 0; i < 16; i++)
+                expunge("c.example", false, -1);
+        assert_int_equal(explain(ask).purged, SARDINE_PURGED_NO);
+}
+
+static void test_evicted(void **state)
+{
+        (void)state;
+        kit.options.max_entries = 10;
+        kit_open(&kit);
+        for (unsigned i = 0; i < 20; i++) {
+                char name[16], record[64];
+                sprintf(name, "n%u.", i);
+                sprintf(record, "n%u. 100 IN A 192.0.2.1", i);
+                fill(&kit, ASK(name, A), REPLY(name, A, .records = record));
+        }
+        assert_int_equal(kit_stats(&kit).evicted, 10);
+        struct sardine_explanation e = explain(ASK("n0.", A));
+        assert_int_equal(e.why, SARDINE_WHY_ABSENT);
+        assert_int_equal(e.purged, SARDINE_PURGED_NO);
+        assert_int_equal(explain(ASK("n19.", A)).why, SARDINE_WHY_HIT);
+}
+
 static void test_networks(void **state)
 {
         (void)state;
@@ -142,6 +204,9 @@ static void test_networks(void **state)
         assert_int_equal(e.why, SARDINE_WHY_EXPIRED);
         assert_int_equal(e.expired, 50);
         assert_true(e.reply_len > 0);
+        /* It is for this network, and expired: another one has none. */
+        assert_int_equal(explain(ASK("a.example.", A, .client = near)).why, SARDINE_WHY_EXPIRED);
+        assert_int_equal(explain(ASK("a.example.", A, .client = far)).why, SARDINE_WHY_NETWORK);
 }
 
 static void test_arguments(void **state)
@@ -168,6 +233,8 @@ int main(void)
             T(test_hit_expired_and_absent),
             T(test_what_keeps_an_answer_from_a_client),
             T(test_truncated_answers_and_replies),
+            T(test_purged_or_never_there),
+            T(test_evicted),
             T(test_networks),
             T(test_arguments),
         };

@@ -430,6 +430,21 @@ class Explain(DnsdistTest):
         self.assertRegex(self.explain("'big.example', 'TXT'"), r"The reply has \d+ bytes, cut to what the client takes \(TC\)\.$")
         self.assertRegex(self.explain("'big.example', 'TXT', {transport='dot'}"), r"The reply has 9\d\d bytes\.$")
 
+    def test_purged_evicted_and_never_there(self):
+        self.host = self.start(CACHE.replace("10000", "100"))
+        names = [f"n{n}.example" for n in range(100)]
+        self.serve("a.example", *names)
+        self.assertRegex(self.explain("'a.example'"), r"^MISS\n.*\nNothing has been evicted so far: it never came")
+        self.host.ask(query("a.example"))
+        self.host.console("pc:expungeByName(newDNSName('a.example'))")
+        self.assertRegex(self.explain("'a.example'"), r"^MISS\n.*\nA purge \d+ s ago removed what was here then\.$")
+        self.host.console("pc:expungeList('192.0.2.77')")
+        self.assertRegex(self.explain("'b.example'"), r"^MISS\n.*\nA purge \d+ s ago may have removed it")
+        self.host = self.start(CACHE.replace("10000", "10"))
+        for name in names:
+            self.host.ask(query(name))
+        self.assertRegex(self.explain("'n0.example'"), r"^MISS\n.*\nIt never came, .* or was evicted, as \d+ answers were so far\.$")
+
     def test_networks(self):
         self.host = self.start(CACHE, server="useClientSubnet=true")
 

@@ -67,6 +67,24 @@ class Policies(DnsdistTest):
             host.ask(query(name))
             self.assertEqual(self.upstream.asked(name), asked)
 
+    def test_explain_says_that_the_policy_said_so(self):
+        policy = self.policy(
+            "return { never_store = {'listed.example'},\n"
+            "  key = function(q) if q.name == 'live.example.' then return {skip = true} end end,\n"
+            "  store = function(q, r) if r.name == 'unwanted.example.' then return false end end }"
+        )
+        host = self.start(cache(policy))
+        for name in ("live.example", "unwanted.example", "a.listed.example", "kept.example"):
+            self.upstream.on(name, A, [a(name, 300)])
+            host.ask(query(name))
+        self.assertRegex(host.console("pc:explain('live.example')"), r"^BYPASS\n.*: the policy said so \(policy\)\.$")
+        for name in ("unwanted.example", "a.listed.example"):
+            self.assertRegex(
+                host.console(f"pc:explain('{name}')"),
+                r"^MISS\n.*\n.*\nA response was not kept \d+ s ago: the policy said so \(policy\)\.$",
+            )
+        self.assertRegex(host.console("pc:explain('kept.example')"), r"^HIT\n")
+
     def test_random_names_are_not_kept(self):
         host = self.start(cache(POLICIES / "flood.lua"))
         for name, asked in (("abcdefgh01234567x.example", 2), ("nothere.example", 1)):

@@ -426,9 +426,17 @@ class Explain(DnsdistTest):
         self.host.ask(query("big.example", TXT), tcp=True)
         time.sleep(1.2)
         self.assertRegex(self.explain("'short.example'"), r"^MISS\nThe answer has expired\. It would stand in if the backend failed")
-        self.assertRegex(self.explain("'ZERO.example'"), r"^MISS\n.*\nA response was not kept \d+ s ago: a TTL in it was 0 \(ttl_zero\)\.$")
+        self.assertRegex(self.explain("'ZERO.example'"), r"^MISS\n.*\n.*\nA response was not kept \d+ s ago: a TTL in it was 0 \(ttl_zero\)\.$")
         self.assertRegex(self.explain("'big.example', 'TXT'"), r"The reply has \d+ bytes, cut to what the client takes \(TC\)\.$")
         self.assertRegex(self.explain("'big.example', 'TXT', {transport='dot'}"), r"The reply has 9\d\d bytes\.$")
+
+    def test_a_truncated_response(self):
+        self.upstream.on("cut.example", A, lambda message, _: reply(message, flags=dnsmsg.RA | dnsmsg.TC, answer=[a("cut.example", 300)]))
+        self.host.ask(query("cut.example"))
+        self.assertRegex(
+            self.explain("'cut.example'"),
+            r"^MISS\n.*\n.*\nA response was not kept \d+ s ago: the response was truncated \(truncated\)\.$",
+        )
 
     def test_purged_evicted_and_never_there(self):
         self.host = self.start(CACHE.replace("10000", "100"))

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: MIT
 """Real dnsdist: what is in the cache outlives it, however it ends."""
 import os
+import random
 import signal
+import subprocess
 import tempfile
 import time
 
 import loader
 from cases import DnsdistTest
-from dnsmsg import A, a, query
+from dnsmsg import A, Message, a, query, reply
+
+NAMES = 1000  # in traces
 
 
 class Snapshot(DnsdistTest):
@@ -126,6 +130,49 @@ class Snapshot(DnsdistTest):
         )
         self.assertNotIn("has no effect", host.text())
         host.ask(query("one.example"))
+
+    def b87_a_list_of_names_warms_a_new_node(self):
+        weights = [1 / (1 + rank) for rank in range(NAMES)]
+
+        def trace(seed, queries):
+            return [f"n{n}.example" for n in random.Random(seed).choices(range(NAMES), weights, k=queries)]
+
+        def ratio(host, names):
+            before = len(self.upstream.log)
+            for name in names:
+                self.assertEqual(len(host.ask(query(name)).answer), 1)
+            return 1 - (len(self.upstream.log) - before) / len(names)
+
+        self.upstream.respond = self.respond_to_all
+        old, new, cold = (self.start(f"pc = require('sardine').newPacketCache(10000, {{}})\nrequire('sardine').attach(pc)\n") for _ in range(3))
+        ratio(old, trace(1, 4000))
+        old.console(f"pc:save('{self.path}')")
+        tool = os.environ["SARDINECTL"]
+        top = subprocess.run([tool, "top", "-l", str(NAMES), self.path], capture_output=True, text=True, check=True).stdout
+        popularity = {line.split("\t")[0]: int(line.split("\t")[2]) for line in top.splitlines()}
+        listed = subprocess.run([tool, "names", "-l", "400", self.path], capture_output=True, text=True, check=True).stdout
+        names = [line.split() for line in listed.splitlines()]
+        self.assertEqual(len(names), 400)
+        self.assertTrue(all(word[1] == "A" for word in names))
+        # in order, and what was asked most is what is first
+        order = [popularity[word[0]] for word in names]
+        self.assertEqual(order, sorted(order, reverse=True))
+        self.assertGreater(order[0], order[-1])
+        first = {word[0] for word in names[:40]}
+        self.assertGreaterEqual(sum(f"n{n}.example." in first for n in range(10)), 9)
+        for name, _ in names:
+            new.ask(query(name))
+        again = trace(2, 400)
+        kept, warmed, unwarmed = (ratio(host, again) for host in (old, new, cold))
+        print(f"hit ratios of the old node, the new one, and one that was not warmed: {kept:.3f}, {warmed:.3f}, {unwarmed:.3f}")
+        self.assertGreaterEqual(warmed, 0.9 * kept)
+        self.assertLess(unwarmed, 0.9 * kept)
+
+    def respond_to_all(self, data, _):
+        message = Message(data)
+        with self.upstream.lock:
+            self.upstream.log.append((message, "udp"))
+        return reply(message, answer=[a(message.qname, 3600)])
 
     def b91_wrong_options_are_told(self):
         for wrong in ("snapshot='relative'", "snapshot=1"):

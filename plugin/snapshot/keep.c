@@ -15,12 +15,12 @@
 
 #include "cache.h"
 #include "snapshot/file.h"
+#include "snapshot/journal.h"
 #include "snapshot/purgerecord.h"
 #include "snapshot/snapshot.h"
 
 enum {
         BACKGROUND_NICE = 10,
-        JOURNAL_MOST = 48 << 20, /* less than loading takes */
 };
 
 struct keeper {
@@ -62,42 +62,6 @@ static uint64_t changes_of(struct sardine_cache *cache)
                counters_sum(c, COUNT_REFRESHED) + stats.expunged + atomic_load(&cache->snapshots.loaded);
 }
 
-/* For appending: a record that was cut off would hide those behind it. */
-static int open_journal(const char *path)
-{
-        int fd = snapshot_open_own(path, O_RDWR | O_APPEND);
-        if (fd < 0)
-                return fd;
-        struct stat st;
-        int err = fstat(fd, &st) != 0 ? -errno : st.st_size > JOURNAL_MOST ? -EFBIG : 0;
-        size_t len = err ? 0 : (size_t)st.st_size;
-        uint8_t *bytes = malloc(len + 1);
-        if (!err && !bytes)
-                err = -ENOMEM;
-        if (!err && pread(fd, bytes, len, 0) != (ssize_t)len)
-                err = -EIO;
-        if (!err && ftruncate(fd, (off_t)purge_record_check(bytes, len)) != 0)
-                err = -errno;
-        free(bytes);
-        if (err)
-                close(fd);
-        return err ? err : fd;
-}
-
-static int append(int fd, const uint8_t *bytes, size_t len)
-{
-        while (len > 0) {
-                ssize_t n = write(fd, bytes, len);
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n <= 0)
-                        return n < 0 ? -errno : -EIO;
-                bytes += n;
-                len -= (size_t)n;
-        }
-        return 0;
-}
-
 /* A snapshot whose purges are not known is worse than none. Under the lock. */
 static void give_up_journal(struct keeper *keeper, int err)
 {
@@ -117,7 +81,7 @@ static void give_up_journal(struct keeper *keeper, int err)
 static int add(struct keeper *keeper, const uint8_t *bytes, size_t len)
 {
         if (keeper->journal < 0) {
-                int fd = open_journal(keeper->journal_path);
+                int fd = journal_open(keeper->journal_path);
                 if (fd < 0)
                         return fd;
                 keeper->journal = fd;
@@ -125,7 +89,7 @@ static int add(struct keeper *keeper, const uint8_t *bytes, size_t len)
         off_t size = lseek(keeper->journal, 0, SEEK_END);
         if (size < 0)
                 return -errno;
-        return size > JOURNAL_MOST ? -EFBIG : append(keeper->journal, bytes, len);
+        return size > JOURNAL_MOST ? -EFBIG : journal_append(keeper->journal, bytes, len);
 }
 
 /* Under the lock. */
@@ -183,7 +147,7 @@ static void renew_journal(struct keeper *keeper, uint64_t since)
         while (bytes && (len = snapshot_read_purges(cache, &since, bytes, room)) > 0) {
                 any = true;
                 if (!err)
-                        err = append(fd, bytes, len);
+                        err = journal_append(fd, bytes, len);
         }
         if (!err && (fdatasync(fd) != 0 || rename(keeper->journal_new, keeper->journal_path) != 0))
                 err = -errno;

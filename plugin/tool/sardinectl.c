@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * sardinectl: looks into snapshot files. It reads them as the library does, with the same checks; it needs no
- * running cache and writes nothing but its output. */
+ * running cache, and writes nothing but its output, and purges beside the file. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
@@ -10,12 +10,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "entry/header.h"
 #include "entry/page.h"
 #include "entry/view.h"
 #include "sardine.h"
 #include "snapshot/file.h"
+#include "snapshot/journal.h"
+#include "snapshot/purgerecord.h"
 #include "tool/trial.h"
 #include "wire/bytes.h"
 #include "wire/ecs.h"
@@ -508,11 +512,54 @@ static int predict_from_capture(const struct options *o)
         return trial.error ? EXIT_DAMAGED : status;
 }
 
+/* As the file's owner, if we may: it is him who reads that. */
+static int open_journal_of(const char *path)
+{
+        char *journal;
+        struct stat st;
+        if (geteuid() == 0 && stat(path, &st) == 0 && (setegid(st.st_gid) != 0 || seteuid(st.st_uid) != 0))
+                return -errno;
+        if (asprintf(&journal, "%s" SNAPSHOT_JOURNAL, path) < 0)
+                return -ENOMEM;
+        int fd = journal_open(journal);
+        free(journal);
+        return fd;
+}
+
+/* What happened while nobody was there to hear of it. */
+static int purge(struct tool *tool)
+{
+        const struct options *o = &tool->options;
+        const struct sardine_selector selector = {
+            .sz = sizeof selector,
+            .name = o->name_len ? o->name : NULL,
+            .name_len = (uint32_t)o->name_len,
+            .below = o->below,
+            .qtype = o->type,
+            .use_tag = o->tag ? 1 : 0,
+            .tag = o->tag,
+            .tag_len = o->tag ? (uint32_t)strlen(o->tag) : 0,
+            .use_rcode = o->rcode >= 0,
+            .rcode = o->rcode >= 0 ? (uint32_t)o->rcode : 0,
+        };
+        uint8_t record[PURGE_MAX];
+        int fd = open_journal_of(o->path);
+        int err = fd < 0 ? fd : journal_append(fd, record, purge_record_write(&selector, record));
+        if (!err && fsync(fd) != 0)
+                err = -errno;
+        if (fd >= 0)
+                close(fd);
+        if (!err)
+                return 0;
+        fprintf(stderr, "sardinectl: %s" SNAPSHOT_JOURNAL ": %s\n", o->path, sardine_strerror(err));
+        return EXIT_TROUBLE;
+}
+
 static const struct {
         const char *name;
         int (*run)(struct tool *tool);
-} commands[] = {{"check", check}, {"list", list}, {"top", top},
-                {"names", names}, {"size", size}, {"predict", predict}};
+} commands[] = {{"check", check}, {"list", list},       {"top", top},    {"names", names},
+                {"size", size},   {"predict", predict}, {"purge", purge}};
 
 static void usage(FILE *out)
 {
@@ -526,6 +573,8 @@ static void usage(FILE *out)
               "  top       the most popular questions: name, type, popularity (0..7), answers, bytes\n"
               "  names     the same order, as a list of questions for dnsperf, to warm up another cache\n"
               "  size      answers and bytes by type, and by the last two labels of the name\n"
+              "  purge     have what --name, --below, --type, --rcode, --tag select left out when it is "
+              "loaded\n"
               "  predict   how many bytes a cache of such answers needs; with --pcap, FILE is a capture\n"
               "\n"
               "Options:\n"
@@ -662,6 +711,11 @@ int main(int argc, char **argv)
         if (!run)
                 wrong("unknown command", argv[optind]);
         tool.options.path = argv[optind + 1];
+        if (run == purge && !tool.options.name_len && !tool.options.type && tool.options.rcode < 0 &&
+            !tool.options.tag)
+                wrong("purge of what? To leave out everything, remove the file", NULL);
+        if (tool.options.tag && strlen(tool.options.tag) > SARDINE_TAG_MAX)
+                wrong("a tag is not so long", NULL);
         if (tool.options.pcap && run != predict)
                 wrong("--pcap is for predict", NULL);
         if (tool.options.pcap)

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "cache.h"
+#include "snapshot/journal.h"
+#include "snapshot/purgerecord.h"
 #include "wire/dns.h"
 
 static struct kit old, new;
@@ -259,6 +261,28 @@ static void b70_a_purge_after_the_save_survives_the_process(void **state)
         assert_int_equal(look(&new, ASK("text.example", 257, .rd = true))->outcome, SARDINE_HIT);
         struct sardine_snapshot_status s = status(&new);
         assert_int_equal(s.loaded.purged, 3 + 1 + 1);
+}
+
+/* sardinectl purge, while the process is down: the same, from outside. */
+static void b70_purges_missed_while_down(void **state)
+{
+        (void)state;
+        uint8_t wire[255], record[PURGE_MAX];
+        struct sardine_selector selector = {.sz = sizeof selector, .name = wire, .below = 1};
+        selector.name_len = (uint32_t)sardine_name_from_text("example.com", wire);
+        keep(&old, 0, false, true);
+        fill_variety(&old, 5);
+        assert_int_equal(sardine_snapshot_stop(old.cache), 0);
+        int fd = journal_open(path_of("s.purges"));
+        assert_true(fd >= 0);
+        assert_int_equal(journal_append(fd, record, purge_record_write(&selector, record)), 0);
+        close(fd);
+        file_fresh(path_of("s"));
+        keep(&new, 0, true, false);
+        await(&new, 1, 0);
+        assert_int_equal(status(&new).loaded.purged, 3);
+        assert_int_equal(look(&new, A)->outcome, SARDINE_MISS);
+        assert_int_equal(look(&new, ASK("text.example", 257, .rd = true))->outcome, SARDINE_HIT);
 }
 
 static void b70_a_purge_of_everything_too(void **state)
@@ -542,6 +566,7 @@ int main(void)
             cmocka_unit_test_setup_teardown(b84_a_file_with_another_name_is_not_written_to, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_a_purge_after_the_save_survives_the_process, setup, teardown),
             cmocka_unit_test_setup_teardown(b85_a_journal_cut_off_hides_nothing_behind_it, setup, teardown),
+            cmocka_unit_test_setup_teardown(b70_purges_missed_while_down, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_a_purge_of_everything_too, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_what_a_list_removed_stays_removed, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_a_list_voids_the_old_snapshot, setup, teardown),

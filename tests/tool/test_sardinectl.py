@@ -192,11 +192,32 @@ class Sardinectl(unittest.TestCase):
         entries, evicted, _ = fit(0.85)
         self.assertGreater(evicted, 1000)
 
+    def test_purge(self):
+        """The library's tests have what a load makes of it (b70_purges_missed_while_down)."""
+        journal = self.path + ".purges"
+        self.addCleanup(lambda: os.path.exists(journal) and os.unlink(journal))
+        for arguments, record in (
+            (["-n", "WWW.Example"], b"\0\x17\0\0\0\0\0\x0d\3www\7example\0\0\0"),
+            (["-b", "-n", "example", "-t", "MX"], b"\0\x13\1\0\x0f\0\0\x09\7example\0\0\0"),
+            (["-T", "tenant"], b"\0\x10\2\0\0\0\0\0\6tenant\0"),
+            (["-r", "NXDOMAIN"], b"\0\x0a\4\0\0\0\3\0\0\0"),
+        ):
+            self.assertEqual(run("purge", *arguments, self.path), (0, "", ""))
+            with open(journal, "rb") as file:
+                self.assertTrue(file.read().endswith(record), arguments)
+        self.assertEqual(os.stat(journal).st_mode & 0o777, 0o600)
+        os.unlink(journal)
+        os.symlink("/nowhere", journal)
+        self.assertEqual(run("purge", "-n", "a", self.path)[0], 3)
+        os.unlink(journal)
+        self.assertEqual(run("purge", "-n", "a", self.path + ".none")[0], 3)
+
     def test_wrong_usage(self):
         for arguments in ([], ["list"], ["nothing", self.path], ["list", "-t", "NOTYPE", self.path],
                           ["list", "-l", "0", self.path], ["list", "-l", "x", self.path], ["--nonsense"],
                           ["list", "-r", "BADVERS", self.path], ["list", "--pcap", self.path],
-                          ["predict", "--port", "65536", self.path], ["list", "-n", "a..b", self.path]):
+                          ["predict", "--port", "65536", self.path], ["purge", self.path], ["purge", "-b", self.path],
+                          ["purge", "-T", "x" * 129, self.path], ["list", "-n", "a..b", self.path]):
             status, out, err = run(*arguments)
             self.assertEqual((status, out), (2, ""), arguments)
             self.assertIn("--help", err)
@@ -204,7 +225,7 @@ class Sardinectl(unittest.TestCase):
     def test_help_and_version(self):
         status, out, _ = run("--help")
         self.assertEqual(status, 0)
-        for word in ("check", "list", "top", "names", "size", "predict", "Exit status"):
+        for word in ("check", "list", "top", "names", "size", "purge", "predict", "Exit status"):
             self.assertIn(word, out)
         self.assertTrue(run("--version")[1].startswith("sardinectl "))
 

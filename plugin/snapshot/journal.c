@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#include "snapshot/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "snapshot/file.h"
+#include "snapshot/purgerecord.h"
+
+int journal_open(const char *path)
+{
+        int fd = snapshot_open_own(path, O_RDWR | O_APPEND);
+        if (fd < 0)
+                return fd;
+        struct stat st;
+        int err = fstat(fd, &st) != 0 ? -errno : st.st_size > JOURNAL_MOST ? -EFBIG : 0;
+        size_t len = err ? 0 : (size_t)st.st_size;
+        uint8_t *bytes = malloc(len + 1);
+        if (!err && !bytes)
+                err = -ENOMEM;
+        if (!err && pread(fd, bytes, len, 0) != (ssize_t)len)
+                err = -EIO;
+        if (!err && ftruncate(fd, (off_t)purge_record_check(bytes, len)) != 0)
+                err = -errno;
+        free(bytes);
+        if (err)
+                close(fd);
+        return err ? err : fd;
+}
+
+int journal_append(int fd, const uint8_t *bytes, size_t len)
+{
+        while (len > 0) {
+                ssize_t n = write(fd, bytes, len);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        return n < 0 ? -errno : -EIO;
+                bytes += n;
+                len -= (size_t)n;
+        }
+        return 0;
+}

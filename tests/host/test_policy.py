@@ -69,9 +69,9 @@ class Policies(DnsdistTest):
 
     def test_explain_says_that_the_policy_said_so(self):
         policy = self.policy(
-            "return { never_store = {'listed.example'},\n"
+            "return { never_store = {zones = {'listed.example'}},\n"
             "  key = function(q) if q.name == 'live.example.' then return {skip = true} end end,\n"
-            "  store = function(q, r) if r.name == 'unwanted.example.' then return false end end }"
+            "  store = function(q, r) if q.name == 'unwanted.example.' then return false end end }"
         )
         host = self.start(cache(policy))
         for name in ("live.example", "unwanted.example", "a.listed.example", "kept.example"):

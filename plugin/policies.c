@@ -47,7 +47,7 @@ static int judge(const void *ctx, const uint8_t *entry, uint32_t popularity)
         if (weight == 0)
                 return STORE_GOES;
         if (weight == POLICY_WEIGHT_KEEP)
-                return (int)popularity;
+                return popularity > 0 ? (int)popularity : 1;
         return popularity > 0 || !again ? STORE_AS_EVER : 0;
 }
 

@@ -9,7 +9,7 @@
 enum {
         BATCH = 16,       /* entries whose buckets are fetched at once */
         LOOK_AT = 64,     /* entries that evict_some looks at before it takes whatever comes */
-        VICTIMS = 3,      /* segments that one put reclaims at most */
+        VICTIMS = 4,      /* segments that one put reclaims at most */
         SPARES = 4,       /* segments that it passes over for each */
         COMPACT_FROM = 8, /* segments in use; with fewer there is nothing to win */
         COMPACTIONS = 4,  /* segments compacted whenever one is filled, at most */
@@ -147,11 +147,13 @@ static unsigned sweep(struct store *store, struct sweep *sweep, unsigned max, ui
                 uint32_t popularity = slot_popularity(slot_get(slot));
                 bool purged = doomed(store, c);
                 if (store_fresh(store, c->entry, now) && !purged && sweep->copied < copy) {
-                        int stays = sweep->clean && !is_new(class) ? (int)popularity
-                                                                   : judge(store, c->entry, popularity);
+                        int stays = sweep->judged                    ? (int)popularity / 2
+                                    : sweep->clean && !is_new(class) ? (int)popularity
+                                                                     : judge(store, c->entry, popularity);
                         if (stays >= 0) {
                                 sweep->copied += entry_size(c->entry);
-                                if (copy_forward(store, slot, c, class, true, (uint32_t)stays, now))
+                                bool proven = !is_new(class) || popularity > 0 || stays > 0;
+                                if (copy_forward(store, slot, c, class, proven, (uint32_t)stays, now))
                                         continue;
                         }
                 }
@@ -171,34 +173,64 @@ static bool sweeping(const struct store *store, const struct sweep *sweep)
         return segment->state == SEGMENT_SEALED && segment->stamp == sweep->stamp;
 }
 
-/* Not this one, if nearly all of it is popular: copying it would win nothing. As if it had been copied. Not
- * for a judge, who has to be asked one by one. */
-static bool spare(struct store *store, uint32_t s, uint32_t now)
+/* What of a segment would stay, in bytes, and how much of that is popular. A judge is asked here, of one
+ * entry after the other: what it wants to go goes at once, and leaves a hole; the popularity that it gives
+ * counts.
+ */
+struct worth {
+        uint32_t stays, popular;
+};
+static struct worth look_through(struct store *store, uint32_t s, uint32_t now)
 {
         struct candidate batch[BATCH];
-        struct segment *segment = &store->log.segments[s];
-        uint32_t offset = 0, popular = 0;
-        if (store->options.judge)
-                return false;
+        struct worth worth = {0, 0};
+        uint32_t offset = 0;
         for (unsigned n; (n = gather(store, s, &offset, batch, BATCH)) > 0;)
                 for (unsigned i = 0; i < n; i++) {
-                        slot_t *slot = index_slot_of(&store->index, batch[i].hash, batch[i].location);
-                        if (slot && slot_popularity(slot_get(slot)) > 0 && entry_expiry(batch[i].entry) > now)
-                                popular += entry_size(batch[i].entry);
+                        const struct candidate *c = &batch[i];
+                        slot_t *slot = index_slot_of(&store->index, c->hash, c->location);
+                        if (!slot || !store_fresh(store, c->entry, now) || doomed(store, c))
+                                continue;
+                        int popularity = (int)slot_popularity(slot_get(slot));
+                        int verdict = judge(store, c->entry, (uint32_t)popularity);
+                        if (verdict == STORE_GOES) {
+                                if (store->options.judge) {
+                                        drop(store, slot);
+                                        store->evicted++;
+                                }
+                                continue;
+                        }
+                        if (verdict > popularity) {
+                                popularity = verdict;
+                                slot_set(slot, slot_make(c->hash, (uint32_t)popularity, c->location));
+                        }
+                        worth.stays += entry_size(c->entry);
+                        worth.popular += popularity > 0 ? entry_size(c->entry) : 0;
                 }
-        if (popular < store->log.segment_size / 4 * 3)
+        return worth;
+}
+
+/* Not this one, if nearly all of it would stay: copying it would win nothing. As if it had been copied. */
+static bool spare(struct store *store, struct sweep *sweep, uint32_t now)
+{
+        struct candidate batch[BATCH];
+        struct segment *segment = &store->log.segments[sweep->segment];
+        struct worth worth = look_through(store, sweep->segment, now);
+        sweep->judged = store->options.judge != NULL;
+        if (worth.stays < store->log.segment_size / 4 * 3)
                 return false;
-        offset = 0;
-        for (unsigned n; (n = gather(store, s, &offset, batch, BATCH)) > 0;)
+        uint32_t offset = 0;
+        for (unsigned n; (n = gather(store, sweep->segment, &offset, batch, BATCH)) > 0;)
                 for (unsigned i = 0; i < n; i++) {
                         slot_t *slot = index_slot_of(&store->index, batch[i].hash, batch[i].location);
                         if (slot)
                                 slot_set(slot, slot_make(batch[i].hash, slot_popularity(slot_get(slot)) / 2,
                                                          batch[i].location));
                 }
-        if (segment->class <= CLASS_PROVEN_LAST)
+        bool proven = worth.popular >= worth.stays / 2;
+        if (proven && segment->class <= CLASS_PROVEN_LAST)
                 segment->class = CLASS_PROVEN_LAST;
-        else if (segment->class == CLASS_NEGATIVE_NEW)
+        else if (proven && segment->class == CLASS_NEGATIVE_NEW)
                 segment->class = CLASS_NEGATIVE;
         segment->stamp = ++store->log.stamp;
         return true;
@@ -401,16 +433,23 @@ int evict_make_room(struct store *store, unsigned class, uint32_t stride, uint32
                 compact(store, all.useless.segment, now);
         }
         /* Each victim may keep less, so that together they give at least one segment. */
-        uint32_t copy = log->segment_size / 4 * 3;
-        for (unsigned n = 0; n < VICTIMS && available(store) <= store->reserve; n++, copy /= 2) {
+        const uint32_t most = log->segment_size / 4 * 3;
+        uint32_t copy = most;
+        /* What a judge lets stay need not be popular: it is copied to the new ones as well as to the proven.
+         */
+        const unsigned reserve = store->reserve + (store->options.judge != NULL);
+        for (unsigned n = 0; n < VICTIMS && available(store) <= reserve; n++, copy /= 2) {
                 struct sweep victim = choose_victim(store, false, now);
                 if (victim.segment == NO_SEGMENT)
                         break;
-                for (unsigned spared = 0;
-                     spared < SPARES && !victim.clean && spare(store, victim.segment, now); spared++)
+                for (unsigned spared = 0; spared < SPARES && !victim.clean && spare(store, &victim, now);
+                     spared++)
                         victim = choose_victim(store, false, now);
+                /* Of what is left in it after the judge has been asked, or of what is clean, nothing more has
+                 * to go to win a quarter of it. */
+                bool enough = store->options.judge && (victim.judged || victim.clean) && n + 1 < VICTIMS;
                 while (sweeping(store, &victim))
-                        sweep(store, &victim, BATCH, copy, now);
+                        sweep(store, &victim, BATCH, enough ? most : copy, now);
         }
         for (unsigned waits = 0;; waits++) {
                 /* Copying may have opened one. */
@@ -428,11 +467,13 @@ int evict_make_room(struct store *store, unsigned class, uint32_t stride, uint32
 
 unsigned evict_some(struct store *store, unsigned want, uint32_t now)
 {
+        /* A judge has been asked about each. */
+        const uint32_t most = store->options.judge ? UINT32_MAX : store->log.segment_size / 4 * 3;
         unsigned gone = 0, looked = 0;
         while (store->entries > 0 && (gone == 0 || (gone < want && looked < LOOK_AT))) {
                 if (!sweeping(store, &store->sweep))
                         store->sweep = choose_victim(store, true, now);
-                uint32_t copy = looked < LOOK_AT ? store->log.segment_size / 4 * 3 : 0;
+                uint32_t copy = looked < LOOK_AT ? most : 0;
                 gone += sweep(store, &store->sweep, want - gone, copy, now);
                 looked += want;
         }

@@ -35,9 +35,10 @@ typedef uint64_t (*store_hash)(const void *ctx, const uint8_t *entry);
  * without being asked for: that is how a class of entries gets a weight.
  *
  * `judge` is asked when an entry that is fresh comes up for eviction, never on the way of a lookup: bounded
- * work for each put that needs room. Its answer: the popularity with which the entry stays,
- * STORE_GOES, or STORE_AS_EVER. What stays is copied; where a put would have to copy more than is good, the
- * rest goes unasked.
+ * work for each put that needs room. Its answer: the popularity with which the entry stays (0: as one that
+ * nobody has asked for again, which is not proven by that), STORE_GOES, or STORE_AS_EVER: it stays if it is
+ * popular. What stays is copied, or stays in its place if that is most of its segment; where a put would have
+ * to copy more than is good, the rest goes.
  *
  * Shares are enforced when room is needed: what exceeds its share goes before anything else does, but for
  * dead and expired bytes. A store of less than 16 segments has no shares. */

@@ -26,6 +26,7 @@ struct sweep {
         uint32_t offset;
         uint32_t copied; /* bytes moved elsewhere */
         bool clean;      /* chosen because much of it is no use: what else is in it stays */
+        bool judged;     /* what is to go has gone: what is left stays */
 };
 
 struct store {

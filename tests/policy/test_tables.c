@@ -138,38 +138,6 @@ static void b39_stale_only_for_positives(void **state)
                          SARDINE_MISS);
 }
 
-/* Kept zones stay while others come and go; what has weight 0 is gone. */
-static void always_keep_and_weights(void **state)
-{
-        (void)state;
-        enum { KEPT = 50, OTHERS = 60000 };
-        kit_close(&kit);
-        kit.options.max_entries = 0;
-        kit.options.max_bytes = 2 << 20;
-        policy_open(&kit);
-        policy_set(&kit,
-                   "return { always_keep = { zones = { 'keep.example' } },\n"
-                   "  evict = function(e) if e.qname:within('last.example') then return 'drop' end end }");
-        char name[64];
-        for (unsigned i = 0; i < KEPT; i++) {
-                snprintf(name, sizeof name, "n%u.keep.example", i);
-                assert_int_equal(life(name), 1000);
-        }
-        for (unsigned i = 0; i < OTHERS; i++) {
-                snprintf(name, sizeof name, "n%u.%s.example", i, i % 2 ? "other" : "last");
-                assert_int_equal(life(name), 1000);
-        }
-        assert_true(kit_stats(&kit).evicted > 0);
-        assert_true(policy_stats(&kit).calls[SARDINE_HOOK_EVICT] > 0);
-        assert_int_equal(policy_stats(&kit).errors[SARDINE_HOOK_EVICT], 0);
-        unsigned kept = 0;
-        for (unsigned i = 0; i < KEPT; i++) {
-                snprintf(name, sizeof name, "n%u.keep.example", i);
-                kept += look(&kit, ASK(name, 1, .flags = SARDINE_PEEK))->outcome == SARDINE_HIT;
-        }
-        assert_int_equal(kept, KEPT);
-}
-
 static int look_at(const uint8_t local[4], uint32_t port, struct sardine_token *token, uint8_t *packet,
                    size_t *len)
 {
@@ -327,7 +295,6 @@ int main(void)
             cmocka_unit_test_setup_teardown(b24_tags_by_client_network, setup, teardown),
             cmocka_unit_test_setup_teardown(ecs_prefix_lengths_by_zone, setup, teardown),
             cmocka_unit_test_setup_teardown(b39_stale_only_for_positives, setup, teardown),
-            cmocka_unit_test_setup_teardown(always_keep_and_weights, setup, teardown),
             cmocka_unit_test_setup_teardown(b24_tags_by_listener, setup, teardown),
             cmocka_unit_test_setup_teardown(a_million_zones_load_in_seconds, setup, teardown),
             cmocka_unit_test(suffixes_like_a_plain_search),

@@ -278,10 +278,13 @@ static void complain(struct policy_program *program, enum policy_hook hook, cons
         if ((logged != 0 && now < logged + LOG_EVERY) || !program->log ||
             !atomic_compare_exchange_strong(&health->logged, &logged, now))
                 return;
+        /* Errors of Lua itself do not say where. */
+        const char *slash = strrchr(program->path, '/'), *file = slash ? slash + 1 : program->path;
+        bool says = strstr(text, file) != NULL;
         char line[512];
         snprintf(line, sizeof line,
-                 "policy, hook %s: %s (said once a minute at most; counted in the statistics)",
-                 hook_names[hook], text);
+                 "policy, hook %s: %s%s%s (said once a minute at most; counted in the statistics)",
+                 hook_names[hook], says ? "" : program->path, says ? "" : ": ", text);
         program->log(program->log_ctx, SARDINE_LOG_WARNING, line);
 }
 

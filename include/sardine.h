@@ -262,6 +262,11 @@ struct sardine_answer {
         /* out: by the policy, how much of the client's address the upstream may be told, as prefix lengths by
          * family: 0: nothing; 255: the policy does not say */
         uint32_t ecs_ipv4, ecs_ipv6;
+        /* out: 1: the policy wants the upstream to be told of another network than the query has in its ECS
+         * option: send it there with this one instead; with family 0, without an option. Addresses are cut to
+         * their prefix. Set for IPv4 and IPv6 as in RFC 7871: families 1 and 2 */
+        uint32_t ecs_set, ecs_family, ecs_prefix;
+        uint8_t ecs_addr[16];
 };
 
 /* What the host knows about a response. NULL for none of it. */
@@ -435,7 +440,7 @@ struct sardine_policy_stats {
         uint64_t load_failures;
         uint64_t calls[4];
         uint64_t errors[4];   /* the built-in decision was taken instead */
-        uint64_t timeouts[4]; /* the same, after too many instructions */
+        uint64_t timeouts[4]; /* the same, after too many instructions, or their time */
         uint64_t skipped[4];  /* not called for the rest of a second, after 10 errors in it */
 };
 
@@ -581,7 +586,17 @@ int64_t sardine_expunge_list(sardine_cache *cache, const char *text, size_t len)
  * (may be NULL) says what, with the line. `flags`: enum sardine_policy_flag. -ENOENT: the engine is not
  * installed: it is the file sardine/policy-lua54.so beside this library, or what the environment variable
  * SARDINE_POLICY_ENGINE names. -ENOMEM. `path` is kept for sardine_policy_reload(); NULL: no policy from now
- * on. Returns when no call uses the old one any more; not to be called from inside a callback. */
+ * on. Returns when no call uses the old one any more; not to be called from inside a callback.
+ *
+ * Each thread that is in a hook has a Lua of its own; the file runs once in each. It has the basic functions,
+ * string, table, math and utf8, without load, print, finalizers and the like. A call of a hook may take
+ * 100000 instructions, 100 ns of CPU time for each of them (work inside of Lua's functions counts as well),
+ * and a thread's Lua 16 MiB beyond what the file takes; `limits` in the file sets others. What a single call
+ * of a library function may do is bounded too: a string of 1 MiB, a pattern of 10 million steps at worst,
+ * 10000 items sorted. A view that is kept gives an error in any later call. A hook that fails, by an error, a
+ * limit, or an answer of a wrong kind, counts as if it had said nothing; that is counted, told to the log
+ * callback once a minute for each hook at most, and after 10 failures in a second the hook is left out for
+ * the rest of it. The file itself may take 200 million instructions and 1 GiB, and be of 64 MiB. */
 int sardine_policy_load(sardine_cache *cache, const char *path, uint32_t flags, char *why, size_t why_size);
 
 /* Load the same file again, with the same flags. -ENOENT without one. */

@@ -453,7 +453,23 @@ static int begin(struct lookup *l, sardine_cache *cache, const struct sardine_qu
         l->stale_ttl = 0;
         a->len = a->reason = a->rcode = a->ttl = a->age = a->stale_available = a->dnssec_ok = 0;
         a->ecs_ipv4 = a->ecs_ipv6 = POLICY_NO_LIMIT;
+        a->ecs_set = 0;
         return 0;
+}
+
+/* The policy's word on what the upstream is told. */
+static void tell_network(const struct lookup *l, struct sardine_answer *a)
+{
+        a->ecs_ipv4 = l->verdict.limits.ipv4;
+        a->ecs_ipv6 = l->verdict.limits.ipv6;
+        struct wire_ecs told = l->verdict.network_set ? l->verdict.network : l->wire.ecs;
+        if (told.family == ECS_NONE)
+                return;
+        limit_network(&told, l->verdict.limits);
+        a->ecs_set = l->verdict.network_set || told.source < l->wire.ecs.source;
+        a->ecs_family = told.source > 0 ? told.family : ECS_NONE;
+        a->ecs_prefix = told.source;
+        memcpy(a->ecs_addr, told.addr, sizeof a->ecs_addr);
 }
 
 /* In the reader's section: make the key. 0, or SARDINE_BYPASS with a->reason. */
@@ -464,10 +480,8 @@ static int start(struct lookup *l, struct sardine_answer *a)
         a->reason = prepare(l);
         if (a->reason)
                 return SARDINE_BYPASS;
-        if (l->policy) {
-                a->ecs_ipv4 = l->verdict.limits.ipv4;
-                a->ecs_ipv6 = l->verdict.limits.ipv6;
-        }
+        if (l->policy)
+                tell_network(l, a);
         l->base_hash = cache_hash(l->cache, &l->key);
         l->now = cache_now(l->cache);
         return 0;

@@ -74,6 +74,7 @@ local Clock = {}
 ---@field dnssec_ok? boolean the answer was fetched with DO=1
 ---@field ecs_ipv4? integer on a miss: by the policy, how much of a client's address the upstream may be told
 ---@field ecs_ipv6? integer
+---@field ecs? string|false on a miss: the network that the upstream is to be told instead of what the query says; false: none
 
 ---Which entries: all fields that are there must hold.
 ---@class sardine.Selector

@@ -478,16 +478,21 @@ static uint32_t chosen_pool(const void *dq)
         return number != NULL ? (uint32_t)strtoul(number, NULL, 10) : 0;
 }
 
+/* For backends: the cache's, as far as dnsdist has room for it. */
+static uint16_t udp_size_of(uint32_t id)
+{
+        uint32_t size = atomic_load_explicit(&caches[id % MAX_CACHES].udp_size, memory_order_relaxed);
+        return (uint16_t)(size < UDP_RESPONSE_MAX ? size : UDP_RESPONSE_MAX);
+}
+
 /* Ask the backend with DO for a client that did not set it. The token is then one for that query. */
 static void add_do(struct worker *worker, sardine_cache *cache, uint32_t id, uint32_t pool, void *dq)
 {
-        uint32_t udp_size = atomic_load_explicit(&caches[id % MAX_CACHES].udp_size, memory_order_relaxed);
         struct flight *flight = &worker->flight;
         uint8_t query[FLIGHT_QUERY_MAX + MESSAGE_OPT];
         struct sardine_query asked;
         memcpy(query, flight->query, flight->query_len);
-        size_t len = message_add_do(query, flight->query_len, sizeof query,
-                                    (uint16_t)(udp_size < UDP_RESPONSE_MAX ? udp_size : UDP_RESPONSE_MAX));
+        size_t len = message_add_do(query, flight->query_len, sizeof query, udp_size_of(id));
         make_query(&asked, dq, query, len);
         add_origin(&asked, id, pool, dq);
         struct sardine_token token;
@@ -495,12 +500,35 @@ static void add_do(struct worker *worker, sardine_cache *cache, uint32_t id, uin
                 return;
         memcpy(dnsdist.get_header(dq), query, len);
         flight->token = token;
-        flight->flags |= FLIGHT_DO_ADDED;
+        flight->flags |= FLIGHT_CHANGED;
+}
+
+/* The policy's word on what the backend is told of the client. dnsdist can only add an option, so the one
+ * that the query brings is exchanged here. */
+static void tell_network(struct worker *worker, uint32_t id, const struct sardine_query *query,
+                         const struct sardine_answer *answer, void *dq)
+{
+        if (!answer->ecs_set) {
+                limit_ecs(query, answer, dq);
+                return;
+        }
+        if (dnsdist.set_use_ecs != NULL)
+                dnsdist.set_use_ecs(dq, false);
+        struct message_network network = {.family = (uint8_t)answer->ecs_family,
+                                          .prefix = (uint8_t)answer->ecs_prefix};
+        memcpy(network.addr, answer->ecs_addr, sizeof network.addr);
+        size_t len = dnsdist.get_len(dq);
+        memcpy(worker->reply, dnsdist.get_header(dq), len);
+        len = message_set_network(worker->reply, len, sizeof worker->reply, udp_size_of(id), &network);
+        if (len == 0 || !put_reply(worker, dq, len))
+                worker->flight.token.len = 0; /* what comes is not what the policy wants to be kept */
+        else if (worker->flight.query_len > 0)
+                worker->flight.flags |= FLIGHT_CHANGED;
 }
 
 /* The query misses: note what its response will need. */
 static void take_off(struct worker *worker, sardine_cache *cache, uint32_t id, uint32_t pool, bool refresh,
-                     bool with_do, void *dq)
+                     const struct sardine_query *query, const struct sardine_answer *answer, void *dq)
 {
         struct flight *flight = &worker->flight;
         uint32_t flags = atomic_load_explicit(&caches[id % MAX_CACHES].flags, memory_order_relaxed);
@@ -508,12 +536,14 @@ static void take_off(struct worker *worker, sardine_cache *cache, uint32_t id, u
         flight->cache = id;
         flight->flags = refresh ? FLIGHT_REFRESH : 0;
         flight->query_len = 0;
-        if ((refresh || flags & (TAKE_QUERY | SARDINE_DNSDIST_ALWAYS_DO)) && len <= FLIGHT_QUERY_MAX) {
+        if ((refresh || answer->ecs_set || flags & (TAKE_QUERY | SARDINE_DNSDIST_ALWAYS_DO)) &&
+            len <= FLIGHT_QUERY_MAX) {
                 memcpy(flight->query, dnsdist.get_header(dq), len);
                 flight->query_len = (uint16_t)len;
-                if (with_do || flags & SARDINE_DNSDIST_ALWAYS_DO)
+                if ((refresh && answer->dnssec_ok) || flags & SARDINE_DNSDIST_ALWAYS_DO)
                         add_do(worker, cache, id, pool, dq);
         }
+        tell_network(worker, id, query, answer, dq);
         flight_write(flight, worker->tag);
         dnsdist.set_tag(dq, FLIGHT_TAG, worker->tag);
         if (flags & SARDINE_DNSDIST_RESCUE && atomic_load_explicit(&catch_timeouts, memory_order_relaxed))
@@ -584,11 +614,8 @@ int sardine_dnsdist_lookup(uint32_t pool, void *dq)
                 top_count(&worker->top, id, query.packet, query.len,
                           outcome == SARDINE_HIT || outcome == SARDINE_STALE);
         bool miss = worker->flight.token.len > 0;
-        if (miss) { /* or the client that fetches a fresh answer for everybody */
-                limit_ecs(&query, &answer, dq);
-                take_off(worker, cache, id, pool, outcome == SARDINE_REFRESH,
-                         outcome == SARDINE_REFRESH && answer.dnssec_ok, dq);
-        }
+        if (miss) /* or the client that fetches a fresh answer for everybody */
+                take_off(worker, cache, id, pool, outcome == SARDINE_REFRESH, &query, &answer, dq);
         leave(worker);
 
         if (!miss && (outcome == SARDINE_HIT || outcome == SARDINE_STALE) &&
@@ -696,7 +723,7 @@ void sardine_dnsdist_response(void *dr)
                 if (!rescued)
                         keep(worker, cache, dr);
         }
-        if (!rescued && flight->flags & FLIGHT_DO_ADDED)
+        if (!rescued && flight->flags & FLIGHT_CHANGED)
                 write_for_client(worker, cache, dr);
         leave(worker);
 }
@@ -753,7 +780,7 @@ int sardine_dnsdist_self_answered(void *dr)
                     cache != NULL && what != SARDINE_DNSDIST_IGNORE && rescue(worker, cache, 0, dr);
                 if (rescued) {
                         mark_hit(dr);
-                } else if (worker->flight.flags & FLIGHT_DO_ADDED && what != SARDINE_DNSDIST_DROP) {
+                } else if (worker->flight.flags & FLIGHT_CHANGED && what != SARDINE_DNSDIST_DROP) {
                         struct sardine_query query;
                         make_query(&query, dr, worker->flight.query, worker->flight.query_len);
                         put_reply(worker, dr, empty_reply(worker, cache, &query, MESSAGE_SERVFAIL));

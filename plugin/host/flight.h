@@ -22,8 +22,9 @@ enum {
 };
 
 enum flight_flag {
-        FLIGHT_DO_ADDED = 1, /* the backend was asked with DO, which the client had not set */
-        FLIGHT_REFRESH = 2,  /* a fresh answer was there when the query was let through */
+        FLIGHT_CHANGED = 1, /* the backend was asked otherwise than the client did: with DO, or for another
+                               network */
+        FLIGHT_REFRESH = 2, /* a fresh answer was there when the query was let through */
 };
 
 struct flight {

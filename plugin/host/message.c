@@ -12,7 +12,21 @@ enum {
         /* Offsets in an OPT record, RFC 6891 s6.1.2 */
         OPT_AT_SIZE = 3,
         OPT_AT_FLAGS = 7,
+        OPT_AT_LEN = 9,
+        OPTION_HEADER = 4,
+        OPTION_ECS = 8,
 };
+
+static unsigned get16(const uint8_t *p)
+{
+        return (unsigned)(p[0] << 8 | p[1]);
+}
+
+static void put16(uint8_t *p, size_t value)
+{
+        p[0] = (uint8_t)(value >> 8);
+        p[1] = (uint8_t)value;
+}
 
 void message_copy_rd_cd(uint8_t *message, const uint8_t *from)
 {
@@ -29,24 +43,81 @@ size_t message_question_end(const uint8_t *message, size_t len)
         return at < len ? at : len;
 }
 
-size_t message_add_do(uint8_t *query, size_t len, size_t cap, uint16_t udp_size)
+/* Returns the new length, 0: no room. */
+static size_t add_opt(uint8_t *query, size_t len, size_t cap)
 {
         static const uint8_t opt[MESSAGE_OPT] = {0, 0, 41};
-        size_t at = message_question_end(query, len);
-        if (at == len) {
-                if (cap - len < sizeof opt)
-                        return 0;
-                memcpy(query + at, opt, sizeof opt);
-                query[11] = 1; /* ARCOUNT */
-                len += sizeof opt;
-        } else if (len - at < MESSAGE_OPT || query[at + OPT_AT_FLAGS] & DO_BIT) {
+        if (cap - len < sizeof opt)
                 return 0;
-        }
+        memcpy(query + len, opt, sizeof opt);
+        query[11] = 1; /* ARCOUNT */
+        return len + sizeof opt;
+}
+
+static void raise_size(uint8_t *opt, uint16_t udp_size)
+{
+        if (get16(opt + OPT_AT_SIZE) < udp_size)
+                put16(opt + OPT_AT_SIZE, udp_size);
+}
+
+size_t message_add_do(uint8_t *query, size_t len, size_t cap, uint16_t udp_size)
+{
+        size_t at = message_question_end(query, len);
+        if (at == len)
+                len = add_opt(query, len, cap);
+        else if (len - at < MESSAGE_OPT || query[at + OPT_AT_FLAGS] & DO_BIT)
+                return 0;
+        if (len == 0)
+                return 0;
         query[at + OPT_AT_FLAGS] |= DO_BIT;
-        if ((query[at + OPT_AT_SIZE] << 8 | query[at + OPT_AT_SIZE + 1]) < udp_size) {
-                query[at + OPT_AT_SIZE] = (uint8_t)(udp_size >> 8);
-                query[at + OPT_AT_SIZE + 1] = (uint8_t)udp_size;
+        raise_size(query + at, udp_size);
+        return len;
+}
+
+/* The options of a whole OPT at the end of a query but for this one. Returns the new length. */
+static size_t take_option(uint8_t *query, size_t at, size_t len, unsigned code)
+{
+        size_t option = at + MESSAGE_OPT;
+        while (len - option >= OPTION_HEADER) {
+                size_t size = OPTION_HEADER + get16(query + option + 2);
+                if (size > len - option)
+                        break;
+                if (get16(query + option) == code) {
+                        memmove(query + option, query + option + size, len - option - size);
+                        len -= size;
+                } else {
+                        option += size;
+                }
         }
+        put16(query + at + OPT_AT_LEN, len - at - MESSAGE_OPT);
+        return len;
+}
+
+size_t message_set_network(uint8_t *query, size_t len, size_t cap, uint16_t udp_size,
+                           const struct message_network *network)
+{
+        size_t at = message_question_end(query, len), bytes = (network->prefix + 7u) / 8;
+        if (len - at >= MESSAGE_OPT)
+                len = take_option(query, at, len, OPTION_ECS);
+        if (network->family == 0)
+                return len;
+        if (at == len) {
+                len = add_opt(query, len, cap);
+                if (len == 0)
+                        return 0;
+                raise_size(query + at, udp_size);
+        }
+        if (cap - len < OPTION_HEADER + 4 + bytes)
+                return 0;
+        uint8_t *option = query + len;
+        put16(option, OPTION_ECS);
+        put16(option + 2, 4 + bytes);
+        put16(option + OPTION_HEADER, network->family);
+        option[OPTION_HEADER + 2] = network->prefix;
+        option[OPTION_HEADER + 3] = 0; /* scope */
+        memcpy(option + OPTION_HEADER + 4, network->addr, bytes);
+        len += OPTION_HEADER + 4 + bytes;
+        put16(query + at + OPT_AT_LEN, len - at - MESSAGE_OPT);
         return len;
 }
 

@@ -12,7 +12,8 @@
 
 enum {
         MESSAGE_HEADER = 12,
-        MESSAGE_OPT = 11, /* an OPT record without options */
+        MESSAGE_OPT = 11,         /* an OPT record without options */
+        MESSAGE_NETWORK = 8 + 16, /* an option with a network, at most */
         MESSAGE_SERVFAIL = 2,
         MESSAGE_NXDOMAIN = 3,
         MESSAGE_REFUSED = 5,
@@ -40,6 +41,16 @@ void message_copy_rd_cd(uint8_t *message, const uint8_t *from);
  * Set DO in it, in an OPT that is added if there is none, and let it say at least `udp_size`. Returns the new
  * length, or 0 when it has DO already, or there is no room in `cap`. */
 size_t message_add_do(uint8_t *query, size_t len, size_t cap, uint16_t udp_size);
+
+/* Let such a query say that its client is in this network (`family` 1 or 2, RFC 7871 s6), or, with family 0,
+ * nothing of it. An OPT is added if there is none and one is needed. Returns the new length, or 0 when there
+ * is no room in `cap`. */
+struct message_network {
+        uint8_t family, prefix;
+        uint8_t addr[16]; /* no bits behind the prefix */
+};
+size_t message_set_network(uint8_t *query, size_t len, size_t cap, uint16_t udp_size,
+                           const struct message_network *network);
 
 /* Of a response that is nothing but its question and an OPT with options: where the OPT begins. Else 0. */
 size_t message_only_opt(const uint8_t *response, size_t len);

@@ -133,6 +133,13 @@ static void push_details(lua_State *L, int outcome, const struct sardine_answer 
                         lua_pushinteger(L, networks[i].prefix);
                         lua_setfield(L, -2, networks[i].name);
                 }
+        if ((outcome == SARDINE_MISS || outcome == SARDINE_REFRESH) && answer->ecs_set) {
+                if (answer->ecs_family)
+                        push_network(L, answer->ecs_family, answer->ecs_addr, answer->ecs_prefix);
+                else
+                        lua_pushboolean(L, false);
+                lua_setfield(L, -2, "ecs");
+        }
         if (answer->len == 0)
                 return;
         push_rcode(L, answer->rcode);

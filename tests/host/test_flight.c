@@ -19,7 +19,7 @@ static void fill(size_t token_len, size_t query_len)
 {
         memset(&out, 0, sizeof out);
         out.cache = 0x12345678;
-        out.flags = FLIGHT_DO_ADDED;
+        out.flags = FLIGHT_CHANGED;
         out.token.len = (uint16_t)token_len;
         out.query_len = (uint16_t)query_len;
         for (size_t i = 0; i < token_len; i++)

@@ -385,6 +385,31 @@ function methods:expungeByName(name, qtype, suffix_match)
     return removed(lib.sardine_expunge(cache, selector))
 end
 
+-- What a tag keeps apart, the host's and the policy's together; '' is what has none. Returns how many entries went.
+function methods:expungeByTag(tag)
+    if type(tag) ~= 'string' then
+        fail('expungeByTag: the tag must be a string')
+    end
+    local selector = ffi.new('struct sardine_selector')
+    selector.sz = ffi.sizeof(selector)
+    selector.use_tag = 1
+    selector.tag = ffi.cast('const char *', tag)
+    selector.tag_len = #tag
+    return removed(lib.sardine_expunge(cache_of(self), selector))
+end
+
+-- What a policy's store hook has put into a group. Returns how many entries went.
+function methods:expungeByGroup(group)
+    if type(group) ~= 'string' or group == '' then
+        fail('expungeByGroup: the group must be a string, and not an empty one')
+    end
+    local selector = ffi.new('struct sardine_selector')
+    selector.sz = ffi.sizeof(selector)
+    selector.group = ffi.cast('const char *', group)
+    selector.group_len = #group
+    return removed(lib.sardine_expunge(cache_of(self), selector))
+end
+
 -- The different lines of a text from the library, sorted, each as `make` makes it.
 local function list_of(lines, make)
     if lines == nil then

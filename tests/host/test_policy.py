@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: MIT
 """Policies in real dnsdist: the examples of lua/policies do what their comments say; the upstream's counts prove it."""
+import ipaddress
+import json
 import os
 import pathlib
+import re
 import socket
+import subprocess
 import tempfile
+import threading
 import time
 
+import harness
 import loader
 from cases import DnsdistTest
-from dnsmsg import A, ECS, NOERROR, NXDOMAIN, SERVFAIL, Message, a, opt, query, reply, soa
+from dnsmsg import A, ECS, NOERROR, NXDOMAIN, SERVFAIL, Message, Record, a, opt, query, reply, soa
 
+ANY = 255
 POLICIES = pathlib.Path(__file__).parent.parent.parent / "lua" / "policies"
 
 
@@ -21,6 +28,20 @@ def cache(policy, options="", after=""):
     )
 
 
+def ecs_options(message):
+    return [(code, value) for code, value in (message.edns_options if message.opts else []) if code == ECS]
+
+
+def networks(message):
+    """What a message says of its client, as text."""
+    result = []
+    for _, value in ecs_options(message):
+        size = 4 if value[1] == 1 else 16
+        address = ipaddress.ip_address(value[4:] + bytes(size + 4 - len(value)))
+        result.append(f"{address}/{value[2]}")
+    return result
+
+
 class Policies(DnsdistTest):
     def ask_from(self, host, address, name):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -30,42 +51,85 @@ class Policies(DnsdistTest):
             return Message(sock.recv(65535))
 
     def b24_filtered_and_unfiltered_clients_share_nothing(self):
-        host = self.start(cache(POLICIES / "tenants.lua"))
-        self.upstream.on("www.example", A, [a("www.example", 300)])
-        for address in ("127.0.0.1", "127.0.0.2", "127.0.0.1", "127.0.0.3", "127.0.0.2"):
+        rule = "masks = newNMG()\nmasks:addMask('127.0.0.9/32')\n"
+        rule += "addAction(NetmaskGroupRule(masks), SetTagAction('tenant', 'acme'))"
+        host = self.start(cache(POLICIES / "tenants.lua", after=rule))
+        self.serve("www.example")
+        for address, asked in (
+            ("127.0.0.1", 1),  # unfiltered
+            ("127.0.0.2", 2),  # filtered
+            ("127.0.0.1", 2),
+            ("127.0.0.3", 2),  # filtered, too
+            ("127.0.0.2", 2),
+            ("127.0.0.9", 3),  # the tenant's
+            ("127.0.0.9", 3),
+            ("127.0.0.8", 3),  # unfiltered, too
+        ):
             self.ask_from(host, address, "www.example")
-        self.assertEqual(self.upstream.asked("www.example"), 2)
+            self.assertEqual(self.upstream.asked("www.example"), asked, address)
+        # Each is removed for itself.
+        self.assertEqual(host.console("pc:expungeByTag('filtered')"), "1")
+        self.assertEqual(host.console("pc:expungeByTag('nobody')"), "0")
+        for address, asked in (("127.0.0.1", 3), ("127.0.0.9", 3), ("127.0.0.2", 4)):
+            self.ask_from(host, address, "www.example")
+            self.assertEqual(self.upstream.asked("www.example"), asked, address)
 
     def b24_dnsdists_tags_and_pools_are_seen(self):
         policy = self.policy(
             "return { key = function(q)\n"
             "  assert(7 // 2 == 3 and math.type(1) == 'integer' and utf8.char(228) == '\u00e4')\n"
-            "  assert(_VERSION == 'Lua 5.4' and q.pool == '' and q.transport == 'udp')\n"
+            "  assert(1 << 62 == 0x4000000000000000 and math.maxinteger + 1 == math.mininteger)\n"
+            "  assert(_VERSION == 'Lua 5.4' and q.transport == 'udp')\n"
             "  assert(q.listener:within('127.0.0.0/8') and q.listener_port > 0)\n"
+            "  if q.pool == 'lab' then return {skip = true} end\n"
+            "  assert(q.pool == '')\n"
             "  return q:host_tag('tenant')\n"
             "end }"
         )
-        rule = "masks = newNMG()\nmasks:addMask('127.0.0.9/32')\n"
-        rule += "addAction(NetmaskGroupRule(masks), SetTagAction('tenant', 'acme'))"
-        host = self.start(cache(policy, after=rule))
-        self.upstream.on("www.example", A, [a("www.example", 300)])
+        rules = (
+            "require('sardine').attach(pc, 'lab')\nserver:addPool('lab')\n"
+            "masks = newNMG()\nmasks:addMask('127.0.0.9/32')\n"
+            "addAction(NetmaskGroupRule(masks), SetTagAction('tenant', 'acme'))\n"
+            "lab = newNMG()\nlab:addMask('127.0.0.77/32')\n"
+            "addAction(NetmaskGroupRule(lab), PoolAction('lab'))\n"
+        )
+        host = self.start(cache(policy, after=rules))
+        self.serve("www.example")
         for address in ("127.0.0.1", "127.0.0.9", "127.0.0.1", "127.0.0.9"):
             self.ask_from(host, address, "www.example")
         self.assertEqual(self.upstream.asked("www.example"), 2, host.text())
+        for n in (3, 4):
+            self.ask_from(host, "127.0.0.77", "www.example")
+            self.assertEqual(self.upstream.asked("www.example"), n, host.text())
         self.assertIn('"key_errors": 0', host.console("pc:getPolicyStats()"))
+
+    def test_lua_5_4_is_loaded_for_a_policy_only(self):
+        for policy in (None, self.policy("return {}")):
+            options = f"{{policy={str(policy)!r}}}" if policy else "{}"
+            host = self.start(f"local sardine = require 'sardine'\nsardine.attach(sardine.newPacketCache(1000, {options}))\n")
+            maps = pathlib.Path(f"/proc/{host.process.pid}/maps").read_text(encoding="utf-8")
+            for library in ("policy-lua54.so", "liblua5.4"):
+                self.assertEqual(library in maps, policy is not None, library)
 
     def policy(self, text):
         path = pathlib.Path(tempfile.mkdtemp()) / "policy.lua"
         path.write_text(text, encoding="utf-8")
         return path
 
-    def test_names_of_a_list_are_never_cached(self):
+    def test_names_and_types_of_a_list_are_never_cached(self):
         host = self.start(cache(POLICIES / "never.lua"))
-        for name, asked in (("a.live.example", 2), ("alive.example", 1)):
-            self.upstream.on(name, A, [a(name, 300)])
-            host.ask(query(name))
-            host.ask(query(name))
-            self.assertEqual(self.upstream.asked(name), asked)
+        for name, qtype, asked in (
+            ("live.example", A, 2),
+            ("a.Live.example", A, 2),
+            ("alive.example", A, 1),
+            ("www.example", ANY, 2),
+            ("www.example", 65280, 2),
+            ("www.example", A, 1),
+        ):
+            self.upstream.on(name, qtype, [a(name, 300)] if qtype in (A, ANY) else [Record(name, qtype, 300, b"x")])
+            host.ask(query(name, qtype))
+            host.ask(query(name, qtype))
+            self.assertEqual(self.upstream.asked(name, qtype), asked, (name, qtype))
 
     def test_explain_says_that_the_policy_said_so(self):
         policy = self.policy(
@@ -85,45 +149,115 @@ class Policies(DnsdistTest):
             )
         self.assertRegex(host.console("pc:explain('kept.example')"), r"^HIT\n")
 
-    def test_random_names_are_not_kept(self):
-        host = self.start(cache(POLICIES / "flood.lua"))
-        for name, asked in (("abcdefgh01234567x.example", 2), ("nothere.example", 1)):
+    def test_a_flood_of_random_names_takes_its_share_and_no_more(self):
+        host = self.start(cache(POLICIES / "flood.lua").replace("10000", "300"))
+        for name, asked in (("abcdefgh01234567x.example", 2), ("nothere.example", 1), ("no-0123456789-abc.example", 1)):
             self.upstream.on(name, A, self.no_such_name)
             host.ask(query(name))
             host.ask(query(name))
-            self.assertEqual(self.upstream.asked(name), asked)
+            self.assertEqual(self.upstream.asked(name), asked, name)
+        # It has 300 seconds by its SOA.
+        self.assertRegex(host.console("pc:explain('nothere.example')"), r"^HIT\nThe answer here: NXDOMAIN, (30|29|28) s left")
+        # What was asked twice outlives ten times as many short names that are not there, each asked twice as well.
+        good, bad = [f"g{n}.example" for n in range(120)], [f"b{n}.example" for n in range(1500)]
+        self.serve(*good)
+        for name in bad:
+            self.upstream.on(name, A, self.no_such_name)
+        for name in good + bad:
+            for _ in range(2):
+                host.ask(query(name))
+        for name in good:
+            host.ask(query(name))
+        self.assertLess(sum(self.upstream.asked(name) - 1 for name in good), len(good) // 10)
+
+    def tell(self, *names):
+        """Serve these names for the network that a query says; returns the lists of what was said, by name."""
+        told = {name: [] for name in names}
+
+        def script(message, _):
+            said = networks(message)
+            told[message.qname].extend(said or [None])
+            echoed = [(code, value[:3] + value[2:3] + value[4:]) for code, value in ecs_options(message)]
+            return reply(message, answer=[a(message.qname, 300)], edns=opt(options=echoed) if message.opts else None)
+
+        for name in names:
+            self.upstream.on(name, A, script)
+        return told
 
     def test_client_subnets_for_content_networks_only(self):
         host = self.start(cache(POLICIES / "cdn-ecs.lua"), server="useClientSubnet=true")
-        told = {}
-
-        def script(message, _):
-            options = message.edns_options if message.opts else []
-            told.setdefault(message.qname, []).extend(value[2] for code, value in options if code == ECS)
-            echoed = [(code, value[:3] + value[2:3] + value[4:]) for code, value in options if code == ECS]
-            return reply(message, answer=[a(message.qname, 300)], edns=opt(options=echoed))
-
-        for name, asked in (("www.cdn.example", 2), ("www.example", 1)):
-            self.upstream.on(name, A, script)
+        told = self.tell("www.cdn.example", "www.example")
+        for name in told:
             for address in ("127.0.0.1", "127.0.0.9", "127.0.9.1", "127.0.9.2"):
                 self.assertEqual(self.ask_from(host, address, name).rcode, NOERROR)
-            self.assertEqual(self.upstream.asked(name), asked, name)
-        self.assertEqual(told["www.cdn.example"], [24, 24])
-        self.assertEqual(sum(told["www.example"]), 0)
+        self.assertEqual(told["www.cdn.example"], ["127.0.0.0/24", "127.0.9.0/24"])
+        self.assertEqual(told["www.example"], [None])
 
-    def test_kept_zones_stay_in_a_full_cache(self):
+    def test_what_clients_say_of_themselves_is_cut_as_well(self):
+        for server in ("", "useClientSubnet=true"):
+            with self.subTest(server):
+                host = self.start(cache(POLICIES / "cdn-ecs.lua"), server=server)
+                told = self.tell("www.cdn.example", "www.example")
+                said = (ECS, bytes([0, 1, 32, 0, 198, 51, 100, 77]))
+                for name in told:
+                    for _ in range(2):
+                        got = host.ask(query(name, edns=opt(options=[(10, b"12345678"), said])))
+                        self.assertEqual((got.rcode, len(got.answer)), (NOERROR, 1))
+                        # To the client it looks as if its own network had been asked for.
+                        self.assertIn(networks(got), (["198.51.100.77/32"], []))
+                self.assertEqual(told["www.cdn.example"], ["198.51.100.0/24"])
+                self.assertEqual(told["www.example"], [None])
+                (upstream,) = self.upstream.queries("www.cdn.example")[-1:]
+                self.assertEqual([code for code, _ in upstream.edns_options], [10, ECS])
+
+    def test_the_backend_is_told_the_network_that_the_hook_wants(self):
+        policy = self.policy(
+            "local networks = { four = '192.0.2.0/24', six = '2001:db8:1::/48', none = false, short = 22 }\n"
+            "return { key = function(q) return {ecs = networks[q.qname:label(1)]} end }"
+        )
+        for options in ("", "alwaysDO=true"):
+            with self.subTest(options):
+                host = self.start(cache(policy, options), server="useClientSubnet=true")
+                names = [f"{label}.example" for label in ("four", "six", "none", "short", "own")]
+                told = self.tell(*names)
+                for name in names:
+                    for address in ("127.0.5.1", "127.0.5.2"):
+                        got = self.ask_from(host, address, name)
+                        self.assertEqual((got.rcode, len(got.answer), got.opts), (NOERROR, 1, []), (name, address))
+                self.assertEqual(
+                    list(told.values()),
+                    [["192.0.2.0/24"], ["2001:db8:1::/48"], [None], ["127.0.4.0/22"], ["127.0.5.0/24"]],
+                )
+                # Who is somewhere else has its own answer only where the hook leaves it the choice.
+                for name in names:
+                    self.ask_from(host, "127.0.77.1", name)
+                self.assertEqual([len(networks_told) for networks_told in told.values()], [1, 1, 1, 2, 2])
+                self.assertIn('"key_errors": 0', host.console("pc:getPolicyStats()"))
+
+    def test_kept_zones_stay_in_a_full_cache_and_reverse_names_go(self):
         host = self.start(cache(POLICIES / "keep.lua").replace("10000", "300"))
         kept = [f"n{n}.example.com" for n in range(20)]
-        others = [f"n{n}.example" for n in range(900)]
-        self.serve(*kept, *others)
-        for name in kept + others:
+        others = [f"n{n}.example" for n in range(60)]
+        reverse = [f"{n}.2.0.192.in-addr.arpa" for n in range(60)]
+        flood = [f"f{n}.example" for n in range(900)]
+        self.serve(*kept, *others, *reverse, *flood)
+        for name in kept + flood[:300]:
             host.ask(query(name))
-        evicted = host.console("pc:getStats()")
-        self.assertNotIn('"evicted": 0', evicted)
-        for name in kept + others:
+        # All of these are popular.
+        for name in (others + reverse) * 6:
             host.ask(query(name))
-        self.assertEqual([self.upstream.asked(name) for name in kept], [1] * len(kept))
-        self.assertGreater(sum(self.upstream.asked(name) for name in others), len(others))
+        for name in flood[300:]:
+            host.ask(query(name))
+        self.assertNotIn('"evicted": 0', host.console("pc:getStats()"))
+        again = {}
+        for group in (kept, others, reverse):
+            before = sum(self.upstream.asked(name) for name in group)
+            for name in group:
+                host.ask(query(name))
+            again[group[0]] = sum(self.upstream.asked(name) for name in group) - before
+        self.assertEqual(again[kept[0]], 0)
+        self.assertLess(again[others[0]], len(others) // 4)
+        self.assertGreater(again[reverse[0]], len(reverse) * 3 // 4)
 
     @staticmethod
     def no_such_name(message, _):
@@ -131,13 +265,29 @@ class Policies(DnsdistTest):
 
     def b39_stale_only_what_helps(self):
         host = self.start(cache(POLICIES / "stale.lua", "staleWindow=600"))
-        for name in ("www.example", "www.bank.example"):
+        names = (("www.example", NOERROR), ("www.bank.example", SERVFAIL), ("no.example", SERVFAIL))
+        for name, _ in names:
             self.upstream.on(name, A, [a(name, 1)])
+        self.upstream.on("no.example", A, lambda m, _: reply(m, rcode=NXDOMAIN, authority=[soa("example", 1, 1)]))
+        for name, _ in names:
             host.ask(query(name))
         time.sleep(1.3)
-        for name, rcode in (("www.example", NOERROR), ("www.bank.example", SERVFAIL)):
+        for name, rcode in names:
             self.upstream.on(name, A, lambda m, _: reply(m, rcode=SERVFAIL))
-            self.assertEqual(host.ask(query(name)).rcode, rcode)
+            self.assertEqual(host.ask(query(name)).rcode, rcode, name)
+
+    def b90_groups_are_removed_at_once(self):
+        policy = self.policy("return { store = function(q, r) if q.qname:within('cdn.example') then return {group = 'cdn'} end end }")
+        host = self.start(cache(policy))
+        names = ["a.cdn.example", "b.cdn.example", "c.example"]
+        self.serve(*names)
+        for name in names:
+            host.ask(query(name))
+        self.assertEqual(host.console("pc:expungeByGroup('cd')"), "0")
+        self.assertEqual(host.console("pc:expungeByGroup('cdn')"), "2")
+        for name in names:
+            host.ask(query(name))
+        self.assertEqual([self.upstream.asked(name) for name in names], [2, 2, 1])
 
     def b90_reload_and_lists_at_the_console(self):
         path = self.policy("return {}")
@@ -169,15 +319,118 @@ class Policies(DnsdistTest):
         self.assertEqual(self.upstream.asked("www.example"), 2)
 
     def test_hostile_policies_leave_the_server_answering(self):
-        for body in ("while true do end", "error('no')", "local s = 'x' while true do s = s .. s end"):
+        for body, kind in (
+            ("while true do end", "timeouts"),
+            ("while true do pcall(function() while true do end end) end", "timeouts"),
+            ("error('no')", "errors"),
+            ("local s = 'x' while true do s = s .. s end", "errors"),
+            ("local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1000) .. i end", "timeouts"),
+            ("local function g() return 1 + g() end return g()", "timeouts"),
+            ("local function g(s) return (s:gsub('.', g)) end return g('x')", "errors"),
+            ("local q = ... kept = kept or q return kept.name", "errors"),
+            ("return load('\\27Lua')()", "errors"),
+        ):
             with self.subTest(body):
                 host = self.start(cache(self.policy(
-                    f"local function f() {body} end return {{ key = f, store = f, evict = f, stale = f }}")))
+                    f"local function f(...) {body} end return {{ key = f, store = f, evict = f, stale = f }}")))
                 name = f"n{len(body)}.example"
-                self.upstream.on(name, A, [a(name, 300)])
+                self.serve(name)
                 for _ in range(20):
                     self.assertEqual(host.ask(query(name)).rcode, NOERROR)
-                self.assertEqual(self.upstream.asked(name), 1)
+                # Without the hook's tag: all hits but the first one, and those that came when a kept view was still good.
+                self.assertLessEqual(self.upstream.asked(name), 2)
+                stats = json.loads(host.console("pc:getPolicyStats()"))
+                self.assertGreater(stats[f"key_{kind}"], 0, stats)
+                self.assertGreater(stats[f"store_{kind}"], 0, stats)
+                self.assertRegex(host.text(), r"policy, hook key: \S*policy\.lua")
+                self.assertLessEqual(len(re.findall("policy, hook key", host.text())), 1)
+
+    def test_files_that_do_not_load(self):
+        path = self.policy("return { never_store = { zones = {'never.example'} } }")
+        host = self.start(cache(path))
+        self.serve("never.example")
+        for text, why in (
+            ("return {", "policy.lua:1:"),
+            ("\nwhile true do end", "policy.lua:2:"),
+            ("\33Lua", "binary chunk"),
+            ("return { ttll = {} }", "there is no ttll here"),
+            ("return 1", "must return a table"),
+            ("local t = {} while true do t[#t + 1] = ('x'):rep(100000) .. #t end", "not enough memory"),
+        ):
+            path.write_text(text, encoding="utf-8")
+            # The console's client cannot read the configuration now.
+            before = self.upstream.asked("never.example")
+            status, output = harness.check_config(pathlib.Path(host.config_file).read_text(encoding="utf-8"))
+            self.assertNotEqual(status, 0)
+            self.assertIn(why, output)
+            self.assertIn(why, self.at_console(host, "pc:reloadPolicy()"))
+            host.ask(query("never.example"))
+            host.ask(query("never.example"))
+            self.assertEqual(self.upstream.asked("never.example"), before + 2)
+        self.assertEqual(json.loads(self.at_console(host, "pc:getPolicyStats()"))["loadFailures"], 6)
+
+    @staticmethod
+    def at_console(host, command):
+        """As the guide says, without the configuration."""
+        config = pathlib.Path(host.config_file).read_text(encoding="utf-8")
+        address = re.search(r"controlSocket\('(.*?)'\)", config).group(1)
+        return subprocess.run(
+            ["dnsdist", "-C", "/dev/null", "-k", host.KEY, "-c", address, "-e", command],
+            capture_output=True, text=True, check=True, timeout=30, env={**os.environ, **host.environment},
+        ).stdout.strip()
+
+    def test_reloads_under_load(self):
+        path = self.policy("return {}")
+        host = self.start(cache(path, "policyWatch=1"))
+        names = [f"n{n}.example" for n in range(20)]
+        self.serve(*names)
+        stop, answered = threading.Event(), []
+
+        def ask_on():
+            while not stop.is_set():
+                for name in names:
+                    answered.append(host.ask(query(name)).rcode)
+
+        threads = [threading.Thread(target=ask_on) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        try:
+            for n in range(10):
+                new = path.with_suffix(".new")
+                new.write_text(
+                    f"return {{ key = function(q) return 'v{n}' end, store = function(q, r) return {10 + n} end,\n"
+                    f"  evict = function(e) return e.hits end, tags = {{ clients = {{ ['127.0.0.0/8'] = 'x{n}' }} }} }}",
+                    encoding="utf-8",
+                )
+                os.replace(new, path)
+                self.assertEqual(host.console("pc:reloadPolicy()"), "policy loaded")
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+        self.assertGreater(len(answered), 100)
+        self.assertEqual(set(answered), {NOERROR})
+        stats = json.loads(host.console("pc:getPolicyStats()"))
+        self.assertGreaterEqual(stats["loads"], 11)
+        self.assertEqual([stats[f"{hook}_errors"] for hook in ("key", "store", "evict")], [0, 0, 0])
+
+    def test_the_guides_examples_load(self):
+        """Every policy in lua/POLICY.md, as it stands there."""
+        guide = (POLICIES.parent / "POLICY.md").read_text(encoding="utf-8")
+        examples = [text for text in re.findall(r"```lua\n(.*?)```", guide, re.S) if re.search(r"^return ", text, re.M)]
+        self.assertGreaterEqual(len(examples), 3)
+        folder = pathlib.Path(tempfile.mkdtemp())
+        for name in ("never.txt", "schools.txt"):
+            (folder / name).write_text("", encoding="utf-8")
+        for n, text in enumerate(examples):
+            with self.subTest(text):
+                path = folder / "policy.lua"
+                path.write_text(text.replace("/etc/dnsdist/", str(folder) + "/"), encoding="utf-8")
+                host = self.start(cache(path, "staleWindow=600"))
+                name = f"n{n}.example"
+                self.serve(name)
+                self.expect_upstream(host, name, 1)
+                self.assertNotRegex(host.console("pc:getPolicyStats()"), r'_(errors|timeouts|skipped)": [1-9]')
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@
 --   AllowResponseAction, ContinueAction                    end the rules, so they look up or store themselves
 --   addCacheHitResponseAction, rm-, mv- and clear-         its rules also run for our hits, which are
 --   addSelfAnsweredResponseAction                          self-answered to dnsdist; these then do not
+--   addCacheInsertedResponseAction, rm-, mv- and clear-    its rules also run for what we kept
 --   setServFailWhenNoServer, setStaleCacheEntriesTTL       see "No backend up" below
 -- An action that was made before this file was loaded does not know of the cache. Nor do Lua actions when they end the
 -- rules by themselves: what they let pass is not cached. README.md has the whole story.
@@ -599,8 +600,7 @@ end
 local dnsdist = {}
 for _, name in ipairs { 'addAction', 'setRules', 'clearRules', 'rmRule', 'mvRule', 'mvRuleToTop', 'PoolAction',
                         'AllowAction', 'addResponseAction', 'rmResponseRule', 'mvResponseRule', 'mvResponseRuleToTop',
-                        'AllowResponseAction', 'addCacheHitResponseAction', 'rmCacheHitResponseRule', 'mvCacheHitResponseRule',
-                        'mvCacheHitResponseRuleToTop', 'addSelfAnsweredResponseAction',
+                        'AllowResponseAction', 'addSelfAnsweredResponseAction',
                         'rmSelfAnsweredResponseRule', 'mvSelfAnsweredResponseRule',
                         'mvSelfAnsweredResponseRuleToTop', 'setStaleCacheEntriesTTL', 'setServFailWhenNoServer',
                         'ContinueAction', 'getPool' } do
@@ -609,8 +609,6 @@ for _, name in ipairs { 'addAction', 'setRules', 'clearRules', 'rmRule', 'mvRule
         fail('this Lua state has no function %s: is this a configuration of dnsdist 1.7 or later?', name)
     end
 end
-
-dnsdist.clearCacheHitResponseRules = clearCacheHitResponseRules -- from 1.9 on
 
 -- Code for a Lua state of a dnsdist thread: declares the C functions of ours that it calls. Tried out here, since a
 -- mistake there would show at the first query only. LuaJIT calls a function of its own C API several times faster than
@@ -757,6 +755,9 @@ local function end_rule(name, rule_maker, action_maker, add, remove, get, to_top
         if chain.there then
             remove(name)
             chain.there = false
+            if chain.behind then
+                chain.behind.take()
+            end
         end
     end
     function chain.put()
@@ -767,8 +768,17 @@ local function end_rule(name, rule_maker, action_maker, add, remove, get, to_top
                 to_top()
             end
             chain.there = true
+            if chain.behind then
+                chain.behind.put()
+            end
             chain.own_length = chain.length()
         end
+    end
+    -- The whole chain is emptied by `clear`.
+    function chain.clear(clear)
+        chain.take()
+        clear()
+        chain.put()
     end
     -- Rules may have come behind it that did not pass through this file.
     function chain.put_behind()
@@ -845,70 +855,121 @@ function mvResponseRuleToTop()
     stores.put()
 end
 
--- Rules for hits. dnsdist has them in its own chain; the copies that run for our hits, which are self-answered to dnsdist, are
--- kept in the same order: in `hit_rules`, each with the name of the copy.
-local hit_rules, hit_rules_made = {}, 0
-
-local function add_hit_copy(hit_rule)
-    hit_rules_made = hit_rules_made + 1
-    hit_rule.copy = 'sardine hit ' .. hit_rules_made
-    dnsdist.addSelfAnsweredResponseAction(AndRule { TagRule('sardine-hit'), hit_rule.rule }, hit_rule.action, { name = hit_rule.copy })
-end
-
-function addCacheHitResponseAction(rule, action, options)
-    local hit_rule = { rule = makeRule(rule), action = action, name = options and options.name, uuid = options and options.uuid }
-    if options then
-        dnsdist.addCacheHitResponseAction(rule, action, options)
-    else
-        dnsdist.addCacheHitResponseAction(rule, action)
+-- Rules that dnsdist runs for its own cache only. They go into dnsdist's chain as ever, for show...() and the like, and a copy
+-- of each, in the same order, into a chain that our replies pass; there it runs for those that have the tag.
+local copies = 0
+local function mirror(kind, tag, mark, add_copy, remove_copy)
+    local names = { add = 'add%sResponseAction', rm = 'rm%sResponseRule', mv = 'mv%sResponseRule',
+                    to_top = 'mv%sResponseRuleToTop', clear = 'clear%sResponseRules' }
+    local original = {}
+    for what, name in pairs(names) do
+        names[what] = name:format(kind)
+        original[what] = _G[names[what]]
     end
-    add_hit_copy(hit_rule)
-    table.insert(hit_rules, hit_rule)
-    lib.sardine_dnsdist_mark_hits(1)
-end
+    local self, rules = { there = false }, {}
 
--- By position, UUID or name, as dnsdist does.
-function rmCacheHitResponseRule(id)
-    dnsdist.rmCacheHitResponseRule(id)
-    for i, hit_rule in ipairs(hit_rules) do
-        if id == i - 1 or id == hit_rule.uuid or id == hit_rule.name then
-            dnsdist.rmSelfAnsweredResponseRule(hit_rule.copy)
-            table.remove(hit_rules, i)
-            return
+    local function put(rule)
+        copies = copies + 1
+        rule.copy = tag .. ' ' .. copies
+        add_copy(AndRule { TagRule(tag), rule.rule }, rule.action, { name = rule.copy })
+    end
+    local function take(rule)
+        if rule.copy then
+            remove_copy(rule.copy)
+            rule.copy = nil
         end
     end
-end
-
--- The copies anew, in the order that hit_rules now has.
-local function reorder_hit_copies()
-    for _, hit_rule in ipairs(hit_rules) do
-        dnsdist.rmSelfAnsweredResponseRule(hit_rule.copy)
-        add_hit_copy(hit_rule)
-    end
-end
-
-function mvCacheHitResponseRule(from, to)
-    dnsdist.mvCacheHitResponseRule(from, to)
-    local hit_rule = table.remove(hit_rules, from + 1)
-    if hit_rule then
-        table.insert(hit_rules, to > from and to or to + 1, hit_rule)
-        reorder_hit_copies()
-    end
-end
-
-function mvCacheHitResponseRuleToTop()
-    dnsdist.mvCacheHitResponseRuleToTop()
-    table.insert(hit_rules, 1, table.remove(hit_rules))
-    reorder_hit_copies()
-end
-
-if dnsdist.clearCacheHitResponseRules then
-    function clearCacheHitResponseRules()
-        dnsdist.clearCacheHitResponseRules()
-        for _, hit_rule in ipairs(hit_rules) do
-            dnsdist.rmSelfAnsweredResponseRule(hit_rule.copy)
+    function self.take()
+        self.there = false
+        for _, rule in ipairs(rules) do
+            take(rule)
         end
-        hit_rules = {}
+    end
+    function self.put()
+        self.take()
+        self.there = true
+        for _, rule in ipairs(rules) do
+            put(rule)
+        end
+    end
+    local function reorder()
+        if self.there then
+            self.put()
+        end
+    end
+
+    if not original.add then -- this dnsdist has no such rules
+        return self
+    end
+    _G[names.add] = function(rule, action, options)
+        local mirrored = { rule = makeRule(rule), action = action, name = options and options.name, uuid = options and options.uuid }
+        if options then
+            original.add(rule, action, options)
+        else
+            original.add(rule, action)
+        end
+        table.insert(rules, mirrored)
+        if self.there then
+            put(mirrored)
+        end
+        mark(1)
+    end
+    -- By position, UUID or name, as dnsdist does.
+    _G[names.rm] = function(id)
+        original.rm(id)
+        for i, rule in ipairs(rules) do
+            if id == i - 1 or id == rule.uuid or id == rule.name then
+                take(rule)
+                table.remove(rules, i)
+                return
+            end
+        end
+    end
+    _G[names.mv] = function(from, to)
+        original.mv(from, to)
+        local rule = table.remove(rules, from + 1)
+        if rule then
+            table.insert(rules, to > from and to or to + 1, rule)
+            reorder()
+        end
+    end
+    _G[names.to_top] = function()
+        original.to_top()
+        table.insert(rules, 1, table.remove(rules))
+        reorder()
+    end
+    if original.clear then -- from 2.0 on
+        _G[names.clear] = function()
+            original.clear()
+            for _, rule in ipairs(rules) do
+                take(rule)
+            end
+            rules = {}
+        end
+    end
+    return self
+end
+
+-- Our hits are self-answered to dnsdist; what was kept has passed our last response rule.
+local hits = mirror('CacheHit', 'sardine-hit', lib.sardine_dnsdist_mark_hits, dnsdist.addSelfAnsweredResponseAction,
+                    dnsdist.rmSelfAnsweredResponseRule)
+hits.put()
+stores.behind = mirror('CacheInserted', 'sardine-kept', lib.sardine_dnsdist_mark_kept, dnsdist.addResponseAction,
+                       dnsdist.rmResponseRule)
+
+-- From 2.0 on, whole chains can be emptied: of the operator's rules, not of ours.
+if clearResponseRules then
+    local clear = clearResponseRules
+    function clearResponseRules()
+        stores.clear(clear)
+    end
+end
+if clearSelfAnsweredResponseRules then
+    local clear = clearSelfAnsweredResponseRules
+    function clearSelfAnsweredResponseRules()
+        hits.take()
+        self_answers.clear(clear)
+        hits.put()
     end
 end
 
@@ -930,8 +991,8 @@ if addMaintenanceCallback then
     end)
 end
 
--- Their rules would never run, which is no thing to find out later.
-for _, name in ipairs { 'addCacheMissAction', 'addCacheInsertedResponseAction' } do
+-- Its rules would never run, which is no thing to find out later.
+for _, name in ipairs { 'addCacheMissAction', 'setCacheMissRules' } do
     if _G[name] then
         _G[name] = function()
             fail('%s does not work with sardine, which is a rule itself', name)

@@ -29,6 +29,7 @@ enum {
 
 static const char FLIGHT_TAG[] = "sardine";
 static const char HIT_TAG[] = "sardine-hit";
+static const char KEPT_TAG[] = "sardine-kept";
 static const char LATE_TAG[] = "sardine-late";
 static const char POOL_TAG[] = "sardine-pool";
 /* Other values of FLIGHT_TAG than a flight. */
@@ -121,6 +122,7 @@ static uint32_t n_caches;    /* numbers given so far */
 static uint32_t n_pools = 1; /* the default pool is number 0 */
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool mark_hits;
+static atomic_bool mark_kept;
 static atomic_bool catch_timeouts;
 static atomic_int no_server; /* enum sardine_dnsdist_no_server */
 
@@ -385,6 +387,11 @@ void sardine_dnsdist_attach(uint32_t pool, uint32_t cache)
 void sardine_dnsdist_mark_hits(int on)
 {
         atomic_store(&mark_hits, on != 0);
+}
+
+void sardine_dnsdist_mark_kept(int on)
+{
+        atomic_store(&mark_kept, on != 0);
 }
 
 static uint32_t transport_of(const void *dq)
@@ -701,6 +708,8 @@ static void keep(struct worker *worker, sardine_cache *cache, void *dr)
         size_t len = dnsdist.get_len(dr);
         if (sardine_insert(cache, &worker->flight.token, response, len, &info, &result) == SARDINE_REFUSED)
                 refused_note(&worker->refused, worker->flight.cache, response, len, result.reason);
+        if (atomic_load_explicit(&mark_kept, memory_order_relaxed))
+                dnsdist.set_tag(dr, KEPT_TAG, "1");
 }
 
 void sardine_dnsdist_response(void *dr)

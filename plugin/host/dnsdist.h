@@ -68,6 +68,9 @@ void sardine_dnsdist_attach(uint32_t pool, uint32_t cache);
  * allocation. */
 void sardine_dnsdist_mark_hits(int on);
 
+/* 1: responses that were offered to the cache get the tag "sardine-kept". Costs an allocation. */
+void sardine_dnsdist_mark_kept(int on);
+
 /* dnsdist has been told to answer SERVFAIL when no backend is up: what that is to become (enum
  * sardine_dnsdist_no_server). Unless it is to be ignored, every query that a lookup lets pass gets a tag. */
 void sardine_dnsdist_no_server(int what);

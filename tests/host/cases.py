@@ -25,6 +25,15 @@ class DnsdistTest(unittest.TestCase):
         self.addCleanup(host.close)
         return host
 
+    def start_yaml(self, lua, more=""):
+        """With a YAML configuration beside one in Lua, from dnsdist 2.0 on."""
+        version = subprocess.run(["dnsdist", "--version"], capture_output=True, text=True, check=True, timeout=20)
+        if " yaml" not in version.stdout:
+            self.skipTest("this dnsdist reads no YAML")
+        host = harness.DnsdistYaml(self.upstream, "enableLuaConfiguration()\n" + lua, more)
+        self.addCleanup(host.close)
+        return host
+
     def expect_upstream(self, host, name, count, queries=3, tcp=False):
         """Ask for the A record `queries` times: the upstream hears `count` of them."""
         before = self.upstream.asked(name)

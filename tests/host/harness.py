@@ -52,6 +52,14 @@ def free_port():
     raise RuntimeError("no free port")
 
 
+def looks(seconds):
+    """To wait for a condition: look as often as one can in so many seconds. What counts is the looks, so that a pause of the
+    whole machine does no harm."""
+    for number in range(int(seconds / 0.02)):
+        yield number
+        time.sleep(0.02)
+
+
 def receive(stream, size):
     data = b""
     while len(data) < size:
@@ -156,15 +164,14 @@ class Host:
 
     def wait_until_it_listens(self, port):
         # Sockets are bound before threads start: queries sent to this port from now on are queued.
-        deadline = time.monotonic() + 4 * TIMEOUT
-        while time.monotonic() < deadline:
+        for _ in looks(4 * TIMEOUT):
             if self.process.poll() is not None:
                 raise RuntimeError(f"the host ended at once:\n{self.text()}")
             try:
                 socket.create_connection(("127.0.0.1", port), timeout=1).close()
                 return
             except OSError:
-                time.sleep(0.02)
+                pass
         raise RuntimeError(f"the host does not listen:\n{self.text()}")
 
     def text(self):
@@ -176,12 +183,13 @@ class Host:
         """Returns the exit status."""
         if self.process.poll() is None:
             self.process.send_signal(how)
-            try:
-                self.process.wait(TIMEOUT)
-            except subprocess.TimeoutExpired:
+            for _ in looks(TIMEOUT):
+                if self.process.poll() is not None:
+                    break
+            else:
                 self.process.kill()
                 self.process.wait()
-                raise RuntimeError("the host did not stop") from None
+                raise RuntimeError("the host did not stop")
         return self.process.returncode
 
     def close(self):
@@ -244,6 +252,9 @@ class Dnsdist(Host):
                 "server:setUp()\n"
                 f"{config}\n"
             )
+        self.run(port)
+
+    def run(self, port):
         super().__init__(["dnsdist", "--supervised", "--disable-syslog", "-C", self.config_file], port, self.environment)
 
     def console(self, command):
@@ -260,6 +271,27 @@ class Dnsdist(Host):
     def close(self):
         super().close()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class DnsdistYaml(Dnsdist):
+    """The standard lines are in YAML, and so is `more`; `lua` is the file in Lua beside them."""
+
+    # pylint: disable=super-init-not-called
+    def __init__(self, upstream, lua, more):
+        port, self.folder = free_port(), tempfile.mkdtemp()
+        self.environment = sanitizer({})
+        self.config_file = os.path.join(self.folder, "dnsdist.yml")
+        with open(os.path.join(self.folder, "dnsdist.lua"), "w", encoding="utf-8") as file:
+            file.write(lua)
+        with open(self.config_file, "w", encoding="utf-8") as file:
+            file.write(
+                "security_polling:\n  suffix: ''\n"
+                f"console:\n  listen_address: '127.0.0.1:{free_port()}'\n  key: '{self.KEY}'\n"
+                f"binds:\n  - listen_address: '127.0.0.1:{port}'\n    protocol: 'Do53'\n"
+                f"backends:\n  - address: '127.0.0.1:{upstream.port}'\n    protocol: 'Do53'\n"
+                f"    health_checks:\n      mode: 'up'\n{more}"
+            )
+        self.run(port)
 
 
 def check_config(config, environment=None):

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: MIT
+"""usage: guide.py ROOT
+
+Follow the operator's guide with the dnsdist of a system in a folder where sardine is installed: its own configuration file,
+what an operator has in it, and then what the guide says, word for word: the examples are taken from lua/*.md.
+"""
+import base64
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import dnsmsg
+import harness
+from harness import Host, Upstream, free_port
+
+LUA = pathlib.Path(__file__).resolve().parents[2] / "lua"
+ROOT = sys.argv[1]
+CONFIG = ROOT + "/etc/dnsdist/dnsdist.conf"
+PASSWORD, KEY = "secret", "api-key"
+NAMES = ("www.example.com", "n1.example.com", "n2.example.com", "example.org")
+STATE = "/var/lib/sardine"
+
+
+def text_of(file):
+    return (LUA / file).read_text(encoding="utf-8")
+
+
+def blocks(file, language):
+    """The examples of a file in a language, as they stand there."""
+    return [found[2] for found in re.finditer(r"(?ms)^( *)```" + language + r"\n(.*?)^\1```", text_of(file))]
+
+
+def example(file, language, part):
+    return next(block for block in blocks(file, language) if part in block)
+
+
+def inside(*command, user=None, check=True):
+    prefix = ["chroot"] + ([f"--userspec={user}"] if user else []) + [ROOT]
+    done = subprocess.run(prefix + list(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+    assert not check or done.returncode == 0, (command, done.stdout)
+    return done.stdout if check else (done.returncode, done.stdout)
+
+
+class Operator:
+    """Has a dnsdist with a cache, behind which is `upstream`."""
+
+    def __init__(self, stock, upstream):
+        self.stock, self.upstream = stock, upstream
+        self.port, self.console_port, self.web_port = free_port(), free_port(), free_port()
+        self.host = None
+
+    def write(self, before, cache, after=""):
+        with open(CONFIG, "w", encoding="utf-8") as file:
+            file.write(
+                f"{before}{self.stock}setLocal('127.0.0.1:{self.port}')\n"
+                f"newServer({{address='127.0.0.1:{self.upstream.port}'}}):setUp()\n"
+                f"controlSocket('127.0.0.1:{self.console_port}')\nsetKey('{harness.Dnsdist.KEY}')\n"
+                f"{cache}getPool(''):setCache(pc)\n{after}"
+            )
+
+    def check_config(self):
+        return inside("dnsdist", "--check-config", user="_dnsdist:_dnsdist", check=False)
+
+    def start(self):
+        """As the service does."""
+        status, text = self.check_config()
+        assert status == 0, text
+        command = ["chroot", "--userspec=_dnsdist:_dnsdist", ROOT, "/usr/bin/dnsdist", "--supervised", "--disable-syslog"]
+        self.host = Host(command, self.port)
+
+    def stop(self):
+        host, self.host = self.host, None
+        if host is not None:
+            host.close()
+
+    def ask(self, name):
+        """Returns how often the backend was asked."""
+        before = self.upstream.asked(name.lower())
+        reply = self.host.ask(dnsmsg.query(name))
+        assert reply.rcode == 0 and reply.qname == name and len(reply.answer) == 1, vars(reply)
+        return self.upstream.asked(name.lower()) - before
+
+    def console(self, command):
+        text = inside("dnsdist", "-e", command)
+        assert not re.search(r"(?i)\berror\b|exception|no method|attempt to|not found", text), (command, text)
+        return text.strip()
+
+    def get(self, path, password=PASSWORD, method="GET", key=None):
+        request = urllib.request.Request(f"http://127.0.0.1:{self.web_port}{path}", method=method)
+        request.add_header("Authorization", "Basic " + base64.b64encode(f"any:{password}".encode()).decode())
+        if key:
+            request.add_header("X-API-Key", key)
+        try:
+            with urllib.request.urlopen(request, timeout=harness.TIMEOUT) as response:
+                return response.status, response.read().decode("utf-8")
+        except urllib.error.HTTPError as error:
+            error.close()
+            return error.code, ""
+
+    def web_block(self):
+        block = example("WATCH.md", "lua", ".web()")
+        assert "127.0.0.1:8083" in block and "password='...'" in block
+        return block.replace("8083", str(self.web_port)).replace("password='...'", f"password='{PASSWORD}', apiKey='{KEY}'")
+
+
+def drop_in(operator):
+    line = example("README.md", "lua", "require('sardine').replace()\n")
+    assert line == "require('sardine').replace()\n", line
+    operator.write(line, "pc = newPacketCache(10000, {maxTTL=3600, staleTTL=60, numberOfShards=4})\n")
+    operator.start()
+    counts = [operator.ask(name) for name in ("www.example.com", "WWW.Example.com")]
+    assert counts == [1, 0], counts
+    (command,) = re.findall(r"(?m)^> (.*printStats\(\))$", text_of("README.md"))
+    assert re.search(r"Hits: +1 ", operator.console(command)), operator.console(command)
+    operator.stop()
+    return line
+
+
+def examples_are_configurations(operator, line):
+    """All of them, as the guide has them."""
+    for file in ("README.md", "WARM.md", "WATCH.md", "POLICY.md"):
+        for block in blocks(file, "lua"):
+            if "enableLuaConfiguration" in block or "return {" in block:
+                continue  # for YAML, which the guide has for 2.0 only; a policy, which is another file
+            block = block.replace("'/etc/dnsdist/policy.lua'", "'/tmp/policy.lua'")
+            with open(CONFIG, "w", encoding="utf-8") as config:
+                config.write(("" if "require" in block else line) + operator.stock + block)
+            status, text = operator.check_config()
+            assert status == 0, (file, block, text)
+
+
+def watch(operator, line):
+    operator.write(line, "pc = newPacketCache(10000)\n", operator.web_block())
+    operator.start()
+    for name in NAMES + NAMES:
+        operator.ask(name)
+    assert operator.get("/sardine", password="wrong")[0] == 401
+    status, page = operator.get("/sardine")
+    assert status == 200 and "<html" in page
+    assert json.loads(operator.get("/sardine/data")[1])["caches"][0]["name"] == "default"
+    status, metrics = operator.get("/sardine/metrics")
+    assert 'sardine_lookups_total{cache="default",outcome="hit"} 4' in metrics, metrics
+    # What the tables and examples have to type at the console, in their order.
+    typed = []
+    for file in ("README.md", "WATCH.md", "SIZE.md", "WARM.md", "TROUBLESHOOT.md"):
+        typed += re.findall(r"(?m)^> (.*)$", text_of(file)) + re.findall(r"`(pc:\w+\([^`]*\))`", text_of(file))
+    assert len(typed) > 20, typed
+    for command in dict.fromkeys(typed):
+        command = command.replace("(name, type)", "('www.example.com', 'A')").replace("'/path'", "'/tmp/sardine-copy'")
+        print("   >", command)
+        text = operator.console(command)
+        assert text or "expunge" in command or "dump" in command or "get" in command, command
+    operator.ask("www.example.com")
+    status, text = operator.get("/api/v1/cache?pool=&name=example.com&suffix=", method="DELETE", key=KEY)
+    if " 1.7." in operator.version:
+        assert status in (404, 405), status
+    else:
+        assert (status, json.loads(text)["purged"]) == (200, "3"), (status, text)
+    operator.stop()
+
+
+def warm(operator, line):
+    """A restart."""
+    state = pathlib.Path(ROOT + STATE)
+    state.mkdir(exist_ok=True)  # as systemd does for the drop-in
+    inside("chown", "_dnsdist:_dnsdist", STATE)
+    inside("chmod", "750", STATE)
+    file = STATE + "/main.cache"
+    cache = example("WARM.md", "lua", "snapshot")
+    assert file in cache
+    operator.write(line, cache)
+    inside("dnsdist", "--check-config")  # as root, which must not take the folder away from the service
+    assert not list(state.iterdir()), list(state.iterdir())
+    operator.start()
+    assert [operator.ask(name) for name in NAMES] == [1] * len(NAMES)
+    operator.stop()
+    saved = (state / "main.cache").stat()
+    assert saved.st_size > 0 and saved.st_uid != 0
+    inside("dnsdist", "--check-config")
+    assert (state / "main.cache").stat() == saved
+    operator.start()
+    deadline = time.monotonic() + 20
+    while not operator.console("pc:toString()").startswith(f"{len(NAMES)}/"):
+        assert time.monotonic() < deadline, operator.console("pc:toString()")
+    assert [operator.ask(name) for name in NAMES] == [0] * len(NAMES)
+    # The tool, on the file of a running dnsdist.
+    commands = re.findall(r"(?m)^(sardinectl .*)$", text_of("WARM.md"))
+    assert len(commands) > 4, commands
+    for command in commands:
+        text = inside("sh", "-ec", "cd /tmp\n" + command.replace("FILE", file))
+        print("   $", command)
+        assert text or ">" in command, command
+    assert "example.org" in pathlib.Path(ROOT + "/tmp/names").read_text(encoding="utf-8")
+    operator.stop()
+
+
+def mistakes(operator, line):
+    """What is in the table of what keeps dnsdist from starting."""
+    operator.write(line, "pc = newPacketCache(10, {maxTLL=1})\n")
+    status, text = operator.check_config()
+    assert status != 0 and "unknown option maxTLL" in text, text
+
+
+def main():
+    with open(CONFIG, encoding="utf-8") as file:
+        stock = file.read()
+    upstream = Upstream()
+    for name in NAMES:
+        upstream.on(name, dnsmsg.A, [dnsmsg.a(name, 300)])
+    operator = Operator(stock, upstream)
+    operator.version = inside("dnsdist", "--version").splitlines()[0]
+    pathlib.Path(ROOT + "/tmp/policy.lua").write_text("return {}", encoding="ascii")
+    try:
+        line = drop_in(operator)
+        print("  drop in")
+        examples_are_configurations(operator, line)
+        print("  every example is a configuration")
+        watch(operator, line)
+        print("  watch, and find out why")
+        warm(operator, line)
+        print("  restart with a snapshot")
+        mistakes(operator, line)
+        print("  mistakes")
+        print(f"  passed with {operator.version}")
+    finally:
+        operator.stop()
+        with open(CONFIG, "w", encoding="utf-8") as file:
+            file.write(stock)
+        upstream.close()
+        for name in ("policy.lua", "sardine-copy", "wrong.json", "names"):
+            if os.path.exists(f"{ROOT}/tmp/{name}"):
+                os.unlink(f"{ROOT}/tmp/{name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "counters.h"
 
-static unsigned my_stripe(void)
-{
-        static _Atomic unsigned next;
-        static _Thread_local unsigned mine; /* 0: not given out yet */
-        if (mine == 0)
-                mine = atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) % COUNTER_STRIPES + 1;
-        return mine - 1;
-}
+#include "store/epoch.h"
 
 void counters_add(struct counters *counters, enum counter which)
 {
-        atomic_fetch_add_explicit(&counters->stripe[my_stripe()].value[which], 1, memory_order_relaxed);
+        uint32_t thread = epoch_thread();
+        if (__builtin_expect(thread < COUNTER_SHARED, 1)) {
+                _Atomic uint64_t *value = &counters->stripe[thread].value[which];
+                uint64_t before = atomic_load_explicit(value, memory_order_relaxed);
+                atomic_store_explicit(value, before + 1, memory_order_relaxed);
+        } else {
+                atomic_fetch_add_explicit(&counters->stripe[COUNTER_SHARED].value[which], 1,
+                                          memory_order_relaxed);
+        }
 }
 
 uint64_t counters_sum(const struct counters *counters, enum counter which)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Counters that many threads bump: a few stripes, a thread keeps to its own, the reader adds them up. */
+ * Counters that many threads bump: the first threads have a stripe each, which nobody else writes, the others
+ * share one; the reader adds them up. */
 #ifndef COUNTERS_H
 #define COUNTERS_H
 
@@ -26,7 +27,8 @@ enum counter {
 };
 
 enum {
-        COUNTER_STRIPES = 8,
+        COUNTER_STRIPES = 16,
+        COUNTER_SHARED = COUNTER_STRIPES - 1,
 };
 
 struct counters {

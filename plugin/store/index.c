@@ -10,6 +10,8 @@
  * the rest. Small pages cannot be made huge later without making readers wait. */
 enum {
         HUGE_FROM = 16 * BLOCK_SIZE,
+        /* Two suffice for large tables; of small ones (20,000 entries) every hundredth or so would lose one. */
+        MOVES = 3,
 };
 
 static size_t bytes_for(uint64_t size)
@@ -190,7 +192,7 @@ slot_t *index_vacancy(struct index *index, uint32_t hash)
                 found[c] = free_slot(&index->buckets[at[c]], &count[c]);
         if (found[0] || found[1])
                 return found[count[1] > count[0]];
-        for (unsigned depth = 1; depth <= 2; depth++)
+        for (unsigned depth = 1; depth <= MOVES; depth++)
                 for (unsigned c = 0; c < 2; c++) {
                         slot_t *slot = make_vacancy(index, at[c], depth);
                         if (slot)

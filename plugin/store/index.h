@@ -6,7 +6,7 @@
  *
  * Growth is linear hashing: bucket by bucket, whenever there are more than seven entries a bucket. In a round
  * of doubling, the buckets not yet split are twice as full as the others; moving residents to their other
- * bucket, two moves deep at most, evens that out. Simulated with 2 million random hashes, looking at every
+ * bucket, three moves deep at most, evens that out. Simulated with 2 million random hashes, looking at every
  * phase of a round (inserts that found both buckets full / that needed two moves / that found no place):
  *
  *      entries a slot   bytes an entry   filling                churning at that size

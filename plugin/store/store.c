@@ -157,40 +157,41 @@ struct found {
         uint64_t value; /* of the slot, at the time */
 };
 
-static inline bool probe(struct store *store, struct bucket *bucket, uint32_t hash, store_match match,
-                         const void *key, struct found *found)
+/* Which slots of the bucket have this hash: a bit each. */
+static inline unsigned alike(struct bucket *bucket, uint32_t hash)
 {
-        for (unsigned i = 0; i < SLOTS; i++) {
-                uint64_t value = slot_get(&bucket->slot[i]);
-                if (!slot_is(value, hash))
-                        continue;
-                const uint8_t *entry = log_at(&store->log, slot_location(value));
-                if (match(key, entry)) {
-                        *found = (struct found){entry, &bucket->slot[i], value};
-                        return true;
-                }
-        }
-        return false;
+        unsigned mask = 0;
+        for (unsigned i = 0; i < SLOTS; i++)
+                mask |= (unsigned)(slot_hash(slot_get(&bucket->slot[i])) == hash) << i;
+        return mask;
 }
 
 static inline struct found lookup(struct store *store, uint32_t hash, store_match match, const void *key)
 {
         struct index *index = &store->index;
-        struct found found = {0};
         for (;;) {
                 uint64_t moves = atomic_load_explicit(&index->moves, memory_order_acquire);
                 uint64_t size = index_size(index);
-                struct bucket *first = &index->buckets[index_address(hash, size)];
-                struct bucket *second = &index->buckets[index_address(index_mix(hash), size)];
-                __builtin_prefetch(second);
-                if (probe(store, first, hash, match, key, &found) ||
-                    probe(store, second, hash, match, key, &found))
-                        return found;
+                struct bucket *bucket[2] = {&index->buckets[index_address(hash, size)],
+                                            &index->buckets[index_address(index_mix(hash), size)]};
+                __builtin_prefetch(bucket[1]);
+                /* Both at once: which of the two it is in, nobody could guess. */
+                unsigned mask = alike(bucket[0], hash);
+                for (mask |= alike(bucket[1], hash) << SLOTS; mask; mask &= mask - 1) {
+                        unsigned i = (unsigned)__builtin_ctz(mask);
+                        slot_t *slot = &bucket[i / SLOTS]->slot[i % SLOTS];
+                        uint64_t value = slot_get(slot);
+                        if (!slot_is(value, hash))
+                                continue;
+                        const uint8_t *entry = log_at(&store->log, slot_location(value));
+                        if (match(key, entry))
+                                return (struct found){entry, slot, value};
+                }
                 /* The slot loads above acquire: had we missed a slot because it was moved away, we would see
                  * the count of that move. So each turn is paid for by a move of the writer's, which takes it
                  * longer than us to look at two cache lines again. */
                 if (atomic_load_explicit(&index->moves, memory_order_relaxed) == moves)
-                        return found;
+                        return (struct found){0};
         }
 }
 

@@ -45,29 +45,37 @@ static uint64_t load8(const uint8_t *p)
         return bytes;
 }
 
+static void put_folded(uint8_t *out, const uint8_t *name)
+{
+        uint64_t folded = fold8(load8(name));
+        memcpy(out, &folded, sizeof folded);
+}
+
+/* What is left at the end is part of eight bytes that end there, unless there are none. */
 void wire_name_fold(uint8_t *out, const uint8_t *name, size_t len)
 {
-        size_t i = 0;
-        for (; len - i >= 8; i += 8) {
-                uint64_t folded = fold8(load8(name + i));
-                memcpy(out + i, &folded, sizeof folded);
+        if (len < 8) {
+                for (size_t i = 0; i < len; i++)
+                        out[i] = wire_fold(name[i]);
+                return;
         }
-        for (; i < len; i++)
-                out[i] = wire_fold(name[i]);
+        for (size_t i = 0; i < len - 8; i += 8)
+                put_folded(out + i, name + i);
+        put_folded(out + len - 8, name + len - 8);
 }
 
 bool wire_name_equal(const uint8_t *a, const uint8_t *b, size_t len)
 {
-        size_t i = 0;
-        for (; len - i >= 8; i += 8) {
+        if (len < 8) {
+                for (size_t i = 0; i < len; i++)
+                        if (wire_fold(a[i]) != wire_fold(b[i]))
+                                return false;
+                return true;
+        }
+        for (size_t i = 0; i < len - 8; i += 8)
                 if (fold8(load8(a + i)) != fold8(load8(b + i)))
                         return false;
-        }
-        for (; i < len; i++) {
-                if (wire_fold(a[i]) != wire_fold(b[i]))
-                        return false;
-        }
-        return true;
+        return fold8(load8(a + len - 8)) == fold8(load8(b + len - 8));
 }
 
 /* Does a label of the question's name start at `target`? */

@@ -13,7 +13,7 @@
 static unsigned count_records(void)
 {
         unsigned n = 0;
-        for (struct record *r = atomic_load(&records); r; r = r->next)
+        for (struct epoch_record *r = atomic_load(&records); r; r = r->next)
                 n++;
         return n;
 }
@@ -102,13 +102,13 @@ static void threads_come_and_go(void **state)
 static void strangers_hold_everything_back(void **state)
 {
         (void)state;
-        struct record *kept = mine;
+        struct epoch_record *kept = epoch_mine;
         uint64_t tag = epoch_retire();
-        mine = NULL;
+        epoch_mine = NULL;
         atomic_fetch_add(&strangers, 1);
         assert_false(tag < epoch_horizon());
         epoch_leave();
-        mine = kept;
+        epoch_mine = kept;
         assert_true(tag < epoch_horizon());
 }
 

@@ -8,6 +8,10 @@
 #include "store/entries.h"
 #include "store/index.h"
 
+enum {
+        SEEDS = 400, /* two moves are not enough for some of them */
+};
+
 static const uint32_t mask = (1u << HASH_BITS) - 1;
 
 static void growth_moves_to_the_new_bucket_only(void **state)
@@ -88,6 +92,26 @@ static void every_size_is_as_full(void **state)
         index_fini(&index);
 }
 
+/* While a table is small, the luck of single buckets counts for more. */
+static void small_tables_have_a_slot_for_all(void **state)
+{
+        (void)state;
+        for (unsigned seed = 1; seed <= SEEDS; seed++) {
+                struct index index;
+                struct random random = {seed};
+                assert_int_equal(index_init(&index, 4000, false), 0);
+                for (uint64_t entries = 0; entries < 20000; entries++) {
+                        while (entries >= index_size(&index) * SLOTS_FULL)
+                                index_split(&index, 0);
+                        uint32_t hash = (uint32_t)random_next(&random) & mask;
+                        slot_t *slot = index_vacancy(&index, hash);
+                        assert_non_null(slot);
+                        slot_set(slot, slot_make(hash, 0, (uint32_t)entries + 1));
+                }
+                index_fini(&index);
+        }
+}
+
 /* While a walker is in the middle, nothing moves from ahead of it to behind it. */
 static void slots_do_not_pass_a_walker(void **state)
 {
@@ -136,6 +160,7 @@ int main(void)
             cmocka_unit_test(growth_moves_to_the_new_bucket_only),
             cmocka_unit_test(mix_is_a_bijection),
             cmocka_unit_test(every_size_is_as_full),
+            cmocka_unit_test(small_tables_have_a_slot_for_all),
             cmocka_unit_test(slots_do_not_pass_a_walker),
         };
         return cmocka_run_group_tests_name("store index", tests, NULL, NULL);

@@ -25,11 +25,6 @@ int abi_check(const void *in, size_t least, size_t known)
         return 0;
 }
 
-int struct_check(const void *in, size_t known)
-{
-        return abi_check(in, known, known);
-}
-
 bool abi_is_stride(size_t size, size_t least)
 {
         return size >= least && size <= ABI_SIZE_MOST && size % _Alignof(size_t) == 0;

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "sardine.h"
 
@@ -28,8 +29,14 @@ enum {
  * `known`, else -EINVAL or -E2BIG. */
 int abi_check(const void *in, size_t least, size_t known);
 
-/* The same for a struct that has not grown since it was first released. */
-int struct_check(const void *in, size_t known);
+/* The same for a struct that must be complete. */
+static inline int struct_check(const void *in, size_t known)
+{
+        size_t size = 0;
+        if (in)
+                memcpy(&size, in, sizeof size);
+        return size == known ? 0 : abi_check(in, known, known);
+}
 
 /* Can the structs of an array be of this size? */
 bool abi_is_stride(size_t size, size_t least);

@@ -27,7 +27,6 @@ static void give_back(void *record)
 
 static void make_key(void)
 {
-        barrier_init();
         key_made = pthread_key_create(&key, give_back) == 0;
 }
 
@@ -96,7 +95,7 @@ uint64_t epoch_retire(void)
 
 uint64_t epoch_horizon(void)
 {
-        barrier_of_writer();
+        full_fence();
         if (atomic_load(&strangers))
                 return 0;
         uint64_t horizon = UINT64_MAX;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "store/barrier.h"
+#include "store/fence.h"
 
 /* One for each thread that ever read and has not ended. Records are never freed: a thread that ends leaves
  * its record to the next one that comes. */
@@ -32,12 +32,12 @@ void epoch_enter_first(void);
 void epoch_leave_stranger(void);
 
 /* A reader announces itself, then looks; a writer hides something, then looks for readers. Each must see the
- * other: a barrier on both sides in between. */
+ * other: both fence in between. */
 static inline void epoch_announce(struct epoch_record *record)
 {
         uint64_t epoch = atomic_load_explicit(&epoch_now, memory_order_acquire);
         atomic_store_explicit(&record->epoch, epoch, memory_order_release);
-        barrier_of_reader();
+        full_fence();
 }
 
 /* Reader sections. Threads need no registration. A section may not nest. */

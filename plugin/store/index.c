@@ -10,7 +10,8 @@
  * the rest. Small pages cannot be made huge later without making readers wait. */
 enum {
         HUGE_FROM = 16 * BLOCK_SIZE,
-        /* Two suffice for large tables; of small ones (20,000 entries) every hundredth or so would lose one. */
+        /* Two suffice for large tables; of small ones (20,000 entries) every hundredth or so would lose one.
+         */
         MOVES = 3,
 };
 

@@ -161,8 +161,8 @@ struct found {
 static inline unsigned alike(struct bucket *bucket, uint32_t hash)
 {
         unsigned mask = 0;
-        for (unsigned i = 0; i < SLOTS; i++)
-                mask |= (unsigned)(slot_hash(slot_get(&bucket->slot[i])) == hash) << i;
+        for (unsigned i = SLOTS; i-- > 0;)
+                mask = mask << 1 | (slot_hash(slot_get(&bucket->slot[i])) == hash);
         return mask;
 }
 

@@ -181,7 +181,7 @@ static unsigned encode_with_scopes(struct insert *in, const struct entry_view *p
 static int put(struct insert *in, uint64_t hash, const uint8_t *present)
 {
         if (present && entry_same_answer(present, in->entry)) {
-                store_refresh_locked(in->cache->store, present, entry_expiry(in->entry),
+                store_refresh_locked(in->cache->store, hash, present, entry_expiry(in->entry),
                                      entry_life_code(in->entry));
                 return SARDINE_REFRESHED;
         }

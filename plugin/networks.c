@@ -293,7 +293,8 @@ static unsigned announce(struct put *put, uint16_t pages, uint32_t expiry)
                         expiry = entry_expiry(present);
                 if (scope_pages(&base, put->network) == pages && (answers || base.no_answer)) {
                         if (!answers && expiry != entry_expiry(present))
-                                store_refresh_locked(store, present, expiry, life_encode(expiry - put->now));
+                                store_refresh_locked(store, hash, present, expiry,
+                                                     life_encode(expiry - put->now));
                         return 0;
                 }
         }
@@ -413,7 +414,7 @@ static int put_answer(struct put *put, const uint8_t *answer, networks_allow all
                         if (entry_same_answer(there, answer)) {
                                 page_set_life(&page, (unsigned)at, is);
                                 if (is.expiry > entry_expiry(old))
-                                        store_refresh_locked(store, old, is.expiry, is.code);
+                                        store_refresh_locked(store, hash, old, is.expiry, is.code);
                                 unsigned lost = announce(put, put->pages, is.expiry);
                                 return lost ? -(int)lost : SARDINE_REFRESHED;
                         }

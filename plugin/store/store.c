@@ -392,11 +392,11 @@ static bool is_at(const void *place, const uint8_t *entry)
         return entry == place;
 }
 
-void store_refresh_locked(struct store *store, const uint8_t *entry, uint32_t expiry, uint8_t life_code)
+void store_refresh_locked(struct store *store, uint64_t hash, const uint8_t *entry, uint32_t expiry,
+                          uint8_t life_code)
 {
         entry_set_life_code((uint8_t *)entry, life_code);
-        const uint32_t hash = store_fold(store, store->options.hash(store->options.ctx, entry));
-        struct found found = lookup(store, hash, is_at, entry);
+        struct found found = lookup(store, store_fold(store, hash), is_at, entry);
         log_refresh(&store->log, slot_location(found.value), expiry);
 }
 

@@ -124,8 +124,9 @@ const uint8_t *store_find_locked(struct store *store, uint64_t hash, store_match
 int store_put_locked(struct store *store, uint64_t hash, store_match match, const void *key,
                      const uint8_t *entry, uint32_t now);
 
-/* Give the present entry (from store_find_locked) a new expiry and life, in place. */
-void store_refresh_locked(struct store *store, const uint8_t *entry, uint32_t expiry, uint8_t life_code);
+/* Give the present entry (from store_find_locked, with this hash) a new expiry and life, in place. */
+void store_refresh_locked(struct store *store, uint64_t hash, const uint8_t *entry, uint32_t expiry,
+                          uint8_t life_code);
 
 /* Give the key's entry, if it is there, a popularity (0..7), as if it had been looked up before. */
 void store_set_popularity_locked(struct store *store, uint64_t hash, store_match match, const void *key,

@@ -102,7 +102,7 @@ static void do_refresh(struct model *m)
         if (entry) {
                 check_key(m, key, entry);
                 m->known[key].expiry = m->now + 1 + random_below(&m->random, 400);
-                store_refresh_locked(m->store, entry, m->known[key].expiry, 7);
+                store_refresh_locked(m->store, key_hash(key), entry, m->known[key].expiry, 7);
                 assert_int_equal(entry_life_code(entry), 7);
         }
         store_unlock(m->store);

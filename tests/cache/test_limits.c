@@ -7,6 +7,7 @@
 
 #include "wire/bytes.h"
 #include "wire/dns.h"
+#include "wire/ecs.h"
 
 static struct kit kit;
 
@@ -223,6 +224,64 @@ static void b39_positives_survive_a_random_label_flood(void **state)
         kit_open(&kit);
 }
 
+/* An answer of `strings` strings, good for 10.n.0.0/16; the question is cN.example TXT. */
+static void bring_for_network(unsigned question, unsigned n, unsigned strings)
+{
+        struct wire_ecs e = {.family = ECS_IPV4, .source = 16, .addr = {10, (uint8_t)n}};
+        uint8_t asked[24], got[24], packet[1024];
+        size_t asked_len = wire_ecs_write(&e, asked), at;
+        e.scope = 16;
+        char name[32];
+        static char records[16384];
+        snprintf(name, sizeof name, "c%u.example", question);
+        at = (size_t)sprintf(records, "%s 300 IN TXT \"%u-%u\"", name, n, strings);
+        for (unsigned i = 0; i < strings; i++)
+                at += (size_t)sprintf(records + at, " \"%0120u\"", n);
+        struct ask ask =
+            ASK(name, DNS_TXT, .transport = SARDINE_TCP, .options = asked, .options_len = asked_len);
+        struct sardine_query q = {.sz = sizeof q, .packet = packet};
+        struct sardine_token token;
+        q.len = ask_packet(&ask, packet);
+        assert_int_equal(sardine_token_init(kit.cache, &q, &token), 0);
+        struct reply reply = REPLY(name, DNS_TXT, .records = records, .opt = got);
+        reply.opt_len = wire_ecs_write(&e, got);
+        assert_int_not_equal(put_token(&kit, &token, reply, NULL), SARDINE_REFUSED);
+        check_limits();
+        /* With few entries, all of them in demand, the list's coming may cost the page its place. */
+        struct got *answer = look(&kit, ask);
+        assert_true(answer->outcome == SARDINE_HIT || kit.options.max_entries != 0);
+        snprintf(name, sizeof name, "\"%u-%u\"", n, strings);
+        assert_true(answer->outcome != SARDINE_HIT || has_text(answer, name));
+}
+
+/* Pages of networks are entries that are written anew, larger, with each network, and smaller when they are
+ * split or an answer shrinks. */
+static void b20_b72_pages_that_grow(void **state)
+{
+        (void)state;
+        static const uint64_t entries[] = {0, 5, 30};
+        for (unsigned limit = 0; limit < 3; limit++) {
+                kit.options.max_entries = entries[limit];
+                kit.options.max_bytes = 600 << 10;
+                kit.options.segment_size = 32768;
+                kit_open(&kit);
+                for (unsigned n = 0; n < 256; n++)
+                        for (unsigned question = 0; question < 4; question++) {
+                                bring_for_network(question, n, n % 16 == 15 ? 60 : n % 3);
+                                if (n % 8 == 7) /* one of before, larger, then smaller */
+                                        bring_for_network(question, n / 2, n % 16 == 7 ? 40 : 0);
+                        }
+                for (unsigned i = 0; i < 200; i++) {
+                        ask_and_put(i, i % 9 ? 0 : 20000, 3600);
+                        check_limits();
+                        bring_for_network(i % 7, i, i % 5 ? 0 : 50);
+                }
+                assert_true(kit_stats(&kit).evicted > 0);
+                kit_close(&kit);
+        }
+        kit_open(&kit);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -231,6 +290,7 @@ int main(void)
             T(b67_a_hot_name_is_renewed_and_stays),
             T(b68_limits_hold_in_every_order),
             T(b72_the_budget_in_bytes_holds),
+            T(b20_b72_pages_that_grow),
             T(b39_what_helps_is_kept_stale),
             T(b39_positives_survive_a_random_label_flood),
         };

@@ -7,11 +7,13 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdlib.h>
 
 #include "store/audit.h"
 #include "store/entries.h"
+#include "store/epoch.h"
 #include "store/store_impl.h"
 
 enum {
@@ -310,12 +312,38 @@ static void b82_miss_is_a_miss(void **state)
         store_destroy(store);
 }
 
+/* Everything goes, and with it the part of the index where the reader was about to look. */
+static void b82_wipe_during_a_lookup(void **state)
+{
+        (void)state;
+        struct store *store = make((struct store_options){.hash = chosen_hash_of, .max_bytes = 2 << 20});
+        for (uint64_t other = 1000; index_size(&store->index) < 512; other++)
+                put_chosen(store, scramble(other) & ((1u << HASH_BITS) - 1), 1);
+        assert_int_equal(index_size(&store->index), 512);
+        uint32_t key = 1;
+        while (second(key, 512) < 256 || second(key, 512) == index_address(key, 512))
+                key++;
+        put_chosen(store, twin(key), 1);
+        struct seeker seeker;
+        seek_begin(&seeker, store, key);
+        store_lock(store);
+        store_wipe_locked(store);
+        store_unlock(store);
+        assert_int_equal(index_size(&store->index), BUCKETS_MIN);
+        put_chosen(store, key, 2);
+        seek_end(&seeker);
+        assert_int_equal(seeker.found, 2);
+        audit(store);
+        store_destroy(store);
+}
+
 /* A walker that stops at one entry, and perhaps has doomed others. */
 struct stroller {
         struct store *store;
         struct gate gate;
         pthread_t thread;
         uint64_t stop_at, doomed;
+        uint32_t doomed_version; /* 0: any */
         bool stopped;
         unsigned n_seen, n_doomed;
         uint64_t removed;
@@ -334,7 +362,7 @@ static enum store_visit stroll_visit(void *ctx, const uint8_t *entry, uint32_t p
                 s->stopped = true;
                 gate_stop(&s->gate);
         }
-        if (key == s->doomed) {
+        if (key == s->doomed && (!s->doomed_version || entry_version_of(entry) == s->doomed_version)) {
                 s->n_doomed++;
                 return STORE_REMOVE;
         }
@@ -419,6 +447,57 @@ static void b70_removal_meets_replacement(void **state)
         store_destroy(store);
 }
 
+static bool nobody_reads(void)
+{
+        uint64_t tag = epoch_retire();
+        return tag < epoch_horizon();
+}
+
+/* Under the lock, which the walker is waiting for: put until the key's entry is where its first one was, in
+ * the same segment, opened again. The slot cannot be told from the one that the walker has seen. */
+static void use_again(struct store *store, uint64_t key, uint64_t value)
+{
+        _Alignas(4) uint8_t buf[4096];
+        for (uint64_t other = 1000;; other++) {
+                assert_true(other < 100000);
+                uint32_t room = log_room(&store->log, CLASS_NEW);
+                uint64_t k = room ? other : key;
+                entry_make(buf, k, room ? 1 : 2, room ? room : 64, FAR);
+                assert_true(store_put_locked(store, chosen_hash(k), test_match, &k, buf, TEST_NOW) >= 0);
+                const uint8_t *entry = store_find_locked(store, chosen_hash(key), test_match, &key);
+                slot_t *slot = index_slot_of(&store->index, (uint32_t)key, slot_location(value));
+                if (entry && entry_version_of(entry) == 2 && slot && slot_get(slot) == value)
+                        return;
+        }
+}
+
+/* What the visitor wants removed is evicted, and something newer is at the same place. */
+static void b70_removal_meets_a_place_used_again(void **state)
+{
+        (void)state;
+        struct store *store =
+            make((struct store_options){.hash = chosen_hash_of, .max_bytes = 96 << 10, .segment_size = 4096});
+        put_chosen(store, 1, 1);
+        slot_t *slot = &store->index.buckets[1].slot[SLOTS - 1];
+        uint64_t value = slot_get(slot);
+        assert_int_equal(slot_hash(value), 1);
+        static struct stroller stroller;
+        stroll_begin(&stroller, store, 1, 1);
+        stroller.doomed_version = 1;
+        store_lock(store);
+        gate_open(&stroller.gate);
+        while (!nobody_reads())
+                sched_yield();
+        use_again(store, 1, value);
+        store_unlock(store);
+        pthread_join(stroller.thread, NULL);
+        assert_int_equal(stroller.removed, 0);
+        assert_int_equal(stroller.n_doomed, 1);
+        assert_int_equal(find_chosen(store, 1), 2);
+        audit(store);
+        store_destroy(store);
+}
+
 /* The same, but somebody else has removed it. */
 static void b70_removal_meets_removal(void **state)
 {
@@ -467,8 +546,10 @@ int main(void)
             cmocka_unit_test(b82_split_during_a_lookup),
             cmocka_unit_test(b82_displacement_during_a_lookup),
             cmocka_unit_test(b82_miss_is_a_miss),
+            cmocka_unit_test(b82_wipe_during_a_lookup),
             cmocka_unit_test(walk_sees_all_while_the_index_grows),
             cmocka_unit_test(b70_removal_meets_replacement),
+            cmocka_unit_test(b70_removal_meets_a_place_used_again),
             cmocka_unit_test(b70_removal_meets_removal),
             cmocka_unit_test(walk_meets_shrink),
         };

@@ -76,15 +76,6 @@ enum {
         KEY_OPTION_FIXED = 3, /* code and length of an option in the key */
 };
 
-static bool is_folded(const uint8_t *p, size_t len)
-{
-        for (size_t i = 0; i < len; i++) {
-                if (p[i] != wire_fold(p[i]))
-                        return false;
-        }
-        return true;
-}
-
 /* Is it a tag and options, see key.h? The walk shows the tag. */
 static bool extra_check(const uint8_t *extra, size_t len)
 {
@@ -105,7 +96,7 @@ bool entry_key_check(const uint8_t *bytes, size_t len)
         size_t name_len = bytes[KEY_AT_NAME_LEN];
         const uint8_t *name = bytes + KEY_AT_NAME;
         if ((bytes[KEY_AT_FLAGS] & ~(ENTRY_RD | ENTRY_CD)) != 0 || name_len == 0 ||
-            wire_name_length(name, bytes + len) != name_len || !is_folded(name, name_len))
+            wire_name_length(name, bytes + len) != name_len || !wire_name_is_folded(name, name_len))
                 return false;
         size_t at = KEY_AT_NAME + name_len + bytes[KEY_AT_EXTRA_LEN];
         return at == len && bytes[KEY_AT_PAGE] == KEY_NO_PAGE &&

@@ -64,6 +64,20 @@ void wire_name_fold(uint8_t *out, const uint8_t *name, size_t len)
         put_folded(out + len - 8, name + len - 8);
 }
 
+bool wire_name_is_folded(const uint8_t *name, size_t len)
+{
+        if (len < 8) {
+                for (size_t i = 0; i < len; i++)
+                        if (name[i] != wire_fold(name[i]))
+                                return false;
+                return true;
+        }
+        for (size_t i = 0; i < len - 8; i += 8)
+                if (fold8(load8(name + i)) != load8(name + i))
+                        return false;
+        return fold8(load8(name + len - 8)) == load8(name + len - 8);
+}
+
 bool wire_name_equal(const uint8_t *a, const uint8_t *b, size_t len)
 {
         if (len < 8) {

@@ -34,6 +34,9 @@ size_t wire_name_length(const uint8_t *p, const uint8_t *end);
 /* Copy `len` bytes of an uncompressed name, folded. Safe on length bytes (< 'A'). May be in place. */
 void wire_name_fold(uint8_t *out, const uint8_t *name, size_t len);
 
+/* Would folding change nothing? */
+bool wire_name_is_folded(const uint8_t *name, size_t len);
+
 /* Equal but for letter case? */
 bool wire_name_equal(const uint8_t *a, const uint8_t *b, size_t len);
 

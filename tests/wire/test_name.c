@@ -79,6 +79,7 @@ static void b26_only_letters_fold(void **state)
                                 in[i] = (uint8_t)(c + i);
                                 lower[i] = wire_fold(in[i]);
                         }
+                        assert_int_equal(wire_name_is_folded(in, len), memcmp(in, lower, len) == 0);
                         wire_name_fold(out, in, len);
                         assert_memory_equal(out, lower, len);
                         assert_true(wire_name_equal(in, lower, len));

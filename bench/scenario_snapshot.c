@@ -149,12 +149,13 @@ static void snapshot_run(void)
                 if (i < 2)
                         sardine_destroy(cache);
         }
+        measure("nothing_growing", nothing, path, &inserts);
         /* The same in a full cache, where each insert makes room. */
         while (client_stats(cache).evicted == 0) {
                 fill(cache, seed, next_new, next_new + FILL_STEP, NULL, "fill up");
                 next_new += FILL_STEP;
         }
-        measure("nothing", nothing, path, &inserts);
+        measure("nothing_full", nothing, path, &inserts);
         measure("save", sardine_snapshot_save, path, &inserts);
         sardine_destroy(cache);
         unlink(path);

@@ -263,9 +263,10 @@ static void *run(void *arg)
 {
         struct keeper *keeper = arg;
         pthread_setname_np(pthread_self(), "sardine-keeper");
-        setpriority(PRIO_PROCESS, (id_t)gettid(), BACKGROUND_NICE);
         if (keeper->options.load)
                 load(keeper);
+        /* Not before: a load takes the store's lock, and must not sleep with it for want of a processor. */
+        setpriority(PRIO_PROCESS, (id_t)gettid(), BACKGROUND_NICE);
         while (!wait(keeper)) {
                 pthread_mutex_lock(&keeper->lock);
                 bool wanted = keeper->wanted;

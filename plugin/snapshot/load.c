@@ -24,7 +24,7 @@
 #include "wire/dns.h"
 
 enum {
-        BATCH = 16,
+        BATCH = 8,
         JOURNAL_MAX = 64 << 20,
         PUTS_A_NETWORK = 3, /* entries that one more network may add: two pages and the list of them */
 };

@@ -108,7 +108,12 @@ int store_create(const struct store_options *options, struct store **out)
         store->kinds = segments >= 16;
         store->proven = segments < 16 ? 0 : segments < 64 ? 1 : CLASS_PROVEN_LAST;
         store->reserve = segments < 32 ? 1 : 2;
-        pthread_mutex_init(&store->lock, NULL);
+        /* Held so shortly that who waits does best to look again before going to sleep. */
+        pthread_mutexattr_t attr;
+        pthread_mutexattr_init(&attr);
+        pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+        pthread_mutex_init(&store->lock, &attr);
+        pthread_mutexattr_destroy(&attr);
         *out = store;
         return 0;
 too_small:

@@ -198,7 +198,7 @@ static void lock_with_purges_known(struct load *load)
 {
         struct sardine_cache *cache = load->cache;
         size_t len;
-        store_lock(cache->store);
+        store_lock_last(cache->store);
         while ((len = purgelog_read(&cache->snapshots.purges, &load->since, load->answer,
                                     sizeof load->answer)) > 0) {
                 store_unlock(cache->store);
@@ -207,13 +207,15 @@ static void lock_with_purges_known(struct load *load)
                         load->n = 0;
                 }
                 drop_purged(load);
-                store_lock(cache->store);
+                store_lock_last(cache->store);
         }
 }
 
 static void put_batch(struct load *load)
 {
         struct sardine_cache *cache = load->cache;
+        if (load->n == 0)
+                return;
         store_enter(cache->store);
         for (unsigned i = 0; i < load->n; i++)
                 store_prefetch_bucket(cache->store, load->batch[i].hash);

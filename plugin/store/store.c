@@ -2,6 +2,7 @@
 #include "store/store.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -26,6 +27,7 @@ enum {
             8, /* entries evicted at once when max_entries is reached, in a store of EVICT_FROM or more */
         EVICT_FROM = 1000,
         PAUSE_NS = 20000,
+        YIELDS = 1000,
         SHRINK_STEP = 512,  /* entries removed in one stretch under the lock */
         MAINTAIN_STEP = 16, /* segments given back at once */
 };
@@ -273,7 +275,21 @@ void store_prefetch_entry(struct store *store, uint64_t hash)
 
 void store_lock(struct store *store)
 {
+        if (pthread_mutex_trylock(&store->lock) == 0)
+                return;
+        atomic_fetch_add_explicit(&store->waiting, 1, memory_order_relaxed);
         pthread_mutex_lock(&store->lock);
+        atomic_fetch_sub_explicit(&store->waiting, 1, memory_order_relaxed);
+}
+
+void store_lock_last(struct store *store)
+{
+        for (unsigned n = 0; n < YIELDS; n++) {
+                if (atomic_load_explicit(&store->waiting, memory_order_relaxed) == 0)
+                        break;
+                sched_yield();
+        }
+        store_lock(store);
 }
 
 void store_set_policy(struct store *store, store_judge_fn judge, uint8_t new_share, uint8_t negative_share,

@@ -112,6 +112,9 @@ void store_set_policy(struct store *store, store_judge_fn judge, uint8_t new_sha
 
 void store_lock(struct store *store);
 void store_unlock(struct store *store);
+/* For who takes the lock again and again: those who wait go first, within reason. The lock is not fair:
+ * without this they could find it taken each time that they wake up. */
+void store_lock_last(struct store *store);
 
 /* As store_find, for a writer. */
 const uint8_t *store_find_locked(struct store *store, uint64_t hash, store_match match, const void *key);

@@ -224,8 +224,17 @@ static void b84_nothing_is_evicted_for_it(void **state)
         kit_open(&new);
         fill(&new, ASK("fresh.example", DNS_A),
              REPLY("fresh.example", DNS_A, .records = "fresh.example 50 IN A 203.0.113.7"));
-        struct sardine_snapshot_result loaded = load(&new, path_of("s"));
-        assert_non_null(loaded.why);
+        /* However many there are. */
+        for (unsigned n = 0; n < 40; n++) {
+                char name[32], record[64];
+                snprintf(name, sizeof name, "n%u.example", n);
+                snprintf(record, sizeof record, "%s 300 IN A 192.0.2.1", name);
+                fill(&old, ASK(name, DNS_A), REPLY(name, DNS_A, .records = record));
+                save(&old, path_of("s"));
+                struct sardine_snapshot_result loaded = load(&new, path_of("s"));
+                assert_non_null(loaded.why);
+                assert_int_equal(loaded.entries, 0);
+        }
         assert_int_equal(kit_stats(&new).evicted, 0);
         assert_int_equal(look(&new, ASK("fresh.example", DNS_A))->outcome, SARDINE_HIT);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * What a policy adds to a lookup: the same hits with none, with tables of many suffixes, with a trivial key
- * hook, and with one that looks at the name and the client. The parts take turns, so that a busy machine
- * slows all of them alike.
+ * hook, with one that looks at the name and the client, and with an evict hook, which is none of a lookup's
+ * business. Then what an evict hook adds to inserts into a full cache. The parts take turns, so that a busy
+ * machine slows all of them alike.
  */
 #include "bench.h"
 #include "workload.h"
@@ -13,15 +14,26 @@
 #include <string.h>
 #include <unistd.h>
 
+enum kind {
+        NO_POLICY,
+        TABLES,
+        KEY_HOOK,
+        REAL_HOOK,
+        EVICT_HOOK,
+        KINDS,
+};
+
 enum {
-        KINDS = 4,
         ROUNDS = 20,
+        INSERTS = 256,        /* made ready, then timed together */
+        FULL_BYTES = 8 << 20, /* of the caches that are inserted into */
 };
 
 static const struct bench_option options[] = {
     {"names", 1000, "names that are asked for"},
     {"suffixes", 100000, "zones in the tables"},
     {"lookups", 50000, "of each kind, twenty times"},
+    {"inserts", 20000, "into a full cache without and with an evict hook, twenty times"},
     {"seed", 1, "of the names"},
     {0},
 };
@@ -39,17 +51,24 @@ static int ask(sardine_cache *cache, uint64_t name, struct sardine_token *token,
         return sardine_lookup(cache, &q, &a);
 }
 
-static sardine_cache *filled(const char *policy)
+static sardine_cache *create(const char *policy, uint64_t max_entries, uint64_t max_bytes)
 {
         struct sardine_options opt;
         sardine_cache *cache;
         char why[512] = "";
         sardine_options_init(&opt, sizeof opt);
-        opt.max_entries = 2 * names;
+        opt.max_entries = max_entries;
+        opt.max_bytes = max_bytes;
         if (sardine_create(&opt, &cache) != 0)
                 bench_die("sardine_create");
         if (policy && sardine_policy_load(cache, policy, 0, why, sizeof why) != 0)
                 bench_die("policy: %s", why);
+        return cache;
+}
+
+static sardine_cache *filled(const char *policy)
+{
+        sardine_cache *cache = create(policy, 2 * names, 0);
         for (uint64_t i = 0; i < names; i++) {
                 uint8_t query[WORKLOAD_QUERY_MAX], response[WORKLOAD_RESPONSE_MAX];
                 struct sardine_token token;
@@ -63,24 +82,48 @@ static sardine_cache *filled(const char *policy)
         return cache;
 }
 
-static void write_policy(const char *path, unsigned kind, const char *list)
+static void write_policy(const char *path, enum kind kind, const char *list)
 {
         FILE *file = fopen(path, "w");
         if (!file)
                 bench_die("%s", path);
-        if (kind == 1)
+        switch (kind) {
+        case TABLES:
                 fprintf(file,
                         "return { ecs = { zones = { [list '%s'] = { ipv4 = 24, ipv6 = 56 } } },\n"
                         "  tags = { clients = { ['192.0.2.0/24'] = 'kids', ['198.51.100.0/24'] = 'guests' } "
                         "} }\n",
                         list);
-        else if (kind == 2)
+                break;
+        case KEY_HOOK:
                 fprintf(file, "return { key = function(q) return nil end }\n");
-        else
+                break;
+        case EVICT_HOOK:
+                fprintf(file, "return { evict = function(e) return nil end }\n");
+                break;
+        default:
                 fprintf(file,
                         "return { key = function(q)\n"
                         "  if q.client:within('192.0.2.0/24') and not q.qname:within('example.org') then\n"
                         "    return 'kids' end end }\n");
+        }
+        fclose(file);
+}
+
+/* Zones that nobody asks for, and the zone of every fourth name. */
+static void write_list(const char *path)
+{
+        FILE *file = fopen(path, "w");
+        if (!file)
+                bench_die("%s", path);
+        for (uint64_t i = 0; i < (uint64_t)bench_option("suffixes"); i++)
+                fprintf(file, "z%llu.example\n", (unsigned long long)i);
+        for (uint64_t i = 0; i < names; i += 4) {
+                char text[WORKLOAD_QUERY_MAX];
+                workload_text(seed, i, text);
+                const char *zone = strchr(text, '.') + 1;
+                fprintf(file, "%.*s\n", (int)strcspn(zone, " "), zone);
+        }
         fclose(file);
 }
 
@@ -95,6 +138,95 @@ static double hits(sardine_cache *cache, uint64_t lookups)
         return (double)(bench_now() - start) / (double)lookups;
 }
 
+static uint64_t evict_calls(sardine_cache *cache)
+{
+        struct sardine_policy_stats stats = {.sz = sizeof stats};
+        if (sardine_policy_stats_get(cache, &stats) != 0)
+                bench_die("sardine_policy_stats_get");
+        return stats.calls[SARDINE_HOOK_EVICT];
+}
+
+/* Of names that were never there. `next`: the first of them. */
+static double inserts(sardine_cache *cache, uint64_t *next, uint64_t count)
+{
+        static struct sardine_token tokens[INSERTS];
+        static uint8_t responses[INSERTS][WORKLOAD_RESPONSE_MAX];
+        size_t sizes[INSERTS];
+        uint64_t ns = 0, done = 0;
+        while (done < count) {
+                for (unsigned i = 0; i < INSERTS; i++) {
+                        uint8_t query[WORKLOAD_QUERY_MAX];
+                        size_t len;
+                        if (ask(cache, (*next)++, &tokens[i], query, &len) != SARDINE_MISS)
+                                bench_die("not a miss");
+                        sizes[i] = workload_response(query, len, 3600, true, responses[i]);
+                }
+                uint64_t start = bench_now();
+                for (unsigned i = 0; i < INSERTS; i++)
+                        if (sardine_insert(cache, &tokens[i], responses[i], sizes[i], NULL, NULL) ==
+                            SARDINE_REFUSED)
+                                bench_die("an answer was refused");
+                ns += bench_now() - start;
+                done += INSERTS;
+        }
+        return (double)ns / (double)done;
+}
+
+static void lookups(char path[KINDS][64])
+{
+        sardine_cache *cache[KINDS];
+        double least[KINDS];
+        for (unsigned k = 0; k < KINDS; k++) {
+                uint64_t start = bench_now();
+                cache[k] = filled(k != NO_POLICY ? path[k] : NULL);
+                if (k == TABLES)
+                        bench_report("tables_load_ms", "ms", (double)(bench_now() - start) / 1e6);
+                least[k] = 1e9;
+        }
+        uint64_t calls = evict_calls(cache[EVICT_HOOK]);
+        for (unsigned round = 0; round < ROUNDS; round++)
+                for (unsigned k = 0; k < KINDS; k++) {
+                        double ns = hits(cache[k], (uint64_t)bench_option("lookups"));
+                        least[k] = ns < least[k] ? ns : least[k];
+                }
+        if (evict_calls(cache[EVICT_HOOK]) != calls)
+                bench_die("a lookup has called the evict hook");
+        bench_report("lookup_ns", "ns", least[NO_POLICY]);
+        bench_report("tables_ns", "ns", least[TABLES] - least[NO_POLICY]);
+        bench_report("key_hook_ns", "ns", least[KEY_HOOK] - least[NO_POLICY]);
+        bench_report("real_hook_ns", "ns", least[REAL_HOOK] - least[NO_POLICY]);
+        bench_report("lookup_evict_hook_ns", "ns", least[EVICT_HOOK] - least[NO_POLICY]);
+        for (unsigned k = 0; k < KINDS; k++)
+                sardine_destroy(cache[k]);
+}
+
+static void evictions(const char *policy)
+{
+        sardine_cache *cache[2] = {create(NULL, 0, FULL_BYTES), create(policy, 0, FULL_BYTES)};
+        uint64_t next[2] = {0}, count = (uint64_t)bench_option("inserts");
+        double least[2] = {1e9, 1e9};
+        for (unsigned k = 0; k < 2; k++) {
+                struct sardine_stats stats = {.sz = sizeof stats};
+                do {
+                        inserts(cache[k], &next[k], INSERTS);
+                        sardine_stats_get(cache[k], &stats);
+                } while (stats.evicted == 0);
+                inserts(cache[k], &next[k], count);
+        }
+        uint64_t calls = evict_calls(cache[1]), from = next[1];
+        for (unsigned round = 0; round < ROUNDS; round++)
+                for (unsigned k = 0; k < 2; k++) {
+                        double ns = inserts(cache[k], &next[k], count);
+                        least[k] = ns < least[k] ? ns : least[k];
+                }
+        bench_report("insert_full_ns", "ns", least[0]);
+        bench_report("insert_evict_hook_ns", "ns", least[1] - least[0]);
+        bench_report("evict_hook_calls", "1",
+                     (double)(evict_calls(cache[1]) - calls) / (double)(next[1] - from));
+        for (unsigned k = 0; k < 2; k++)
+                sardine_destroy(cache[k]);
+}
+
 static void run(void)
 {
         seed = (uint64_t)bench_option("seed");
@@ -103,44 +235,23 @@ static void run(void)
         if (!mkdtemp(folder))
                 bench_die("%s", folder);
         snprintf(list, sizeof list, "%s/list", folder);
-        FILE *file = fopen(list, "w");
-        if (!file)
-                bench_die("%s", list);
-        for (uint64_t i = 0; i < (uint64_t)bench_option("suffixes"); i++)
-                fprintf(file, "z%llu.example\n", (unsigned long long)i);
-        fclose(file);
-        sardine_cache *cache[KINDS];
-        double least[KINDS];
+        write_list(list);
         for (unsigned k = 0; k < KINDS; k++) {
                 snprintf(path[k], sizeof path[k], "%s/policy%u.lua", folder, k);
-                if (k > 0)
+                if (k != NO_POLICY)
                         write_policy(path[k], k, list);
-                uint64_t start = bench_now();
-                cache[k] = filled(k > 0 ? path[k] : NULL);
-                if (k == 1)
-                        bench_report("tables_load_ms", "ms", (double)(bench_now() - start) / 1e6);
-                least[k] = 1e9;
         }
-        for (unsigned round = 0; round < ROUNDS; round++)
-                for (unsigned k = 0; k < KINDS; k++) {
-                        double ns = hits(cache[k], (uint64_t)bench_option("lookups"));
-                        least[k] = ns < least[k] ? ns : least[k];
-                }
-        bench_report("lookup_ns", "ns", least[0]);
-        bench_report("tables_ns", "ns", least[1] - least[0]);
-        bench_report("key_hook_ns", "ns", least[2] - least[0]);
-        bench_report("real_hook_ns", "ns", least[3] - least[0]);
-        for (unsigned k = 0; k < KINDS; k++) {
-                sardine_destroy(cache[k]);
+        lookups(path);
+        evictions(path[EVICT_HOOK]);
+        for (unsigned k = 0; k < KINDS; k++)
                 unlink(path[k]);
-        }
         unlink(list);
         rmdir(folder);
 }
 
 const struct scenario scenario_policy = {
     .name = "policy",
-    .about = "what tables and hooks of a policy add to a lookup",
+    .about = "what tables and hooks of a policy add to a lookup, and to an insert that needs room",
     .options = options,
     .run = run,
 };

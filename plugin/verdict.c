@@ -57,6 +57,12 @@ unsigned verdict_query(const struct policy *policy, const struct sardine_query *
                        const struct wire_query *wire, struct entry_key *key, struct query_verdict *verdict)
 {
         const struct policy_rules *rules = policy->rules;
+        verdict->network_set = false;
+        verdict->max_ttl = 0;
+        if (!policy->queries) {
+                verdict->limits = rules->ecs;
+                return 0;
+        }
         const struct policy_origin origin = {
             .local = query->local,
             .local_len = query->local_len,
@@ -69,8 +75,6 @@ unsigned verdict_query(const struct policy *policy, const struct sardine_query *
         size_t name_len;
         const uint8_t *name = entry_key_name(key, &name_len);
         verdict->limits = policy_rules_ecs(rules, name, name_len, client);
-        verdict->network_set = false;
-        verdict->max_ttl = 0;
         struct policy_composed tag;
         policy_rules_compose(rules, client, &origin, &tag);
         bool skip = false;

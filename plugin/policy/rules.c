@@ -295,6 +295,12 @@ bool policy_rules_finish(struct policy_rules *rules)
                subnets_finish(&rules->clients, join_clients, rules) && !rules->failed;
 }
 
+bool policy_rules_of_queries(const struct policy_rules *rules)
+{
+        return rules->query_zones.names.count || rules->clients.count || rules->n_listeners ||
+               rules->n_host_tags;
+}
+
 const struct policy_rule *policy_rules_find_client(const struct policy_rules *rules, const uint8_t *client,
                                                    size_t len)
 {
@@ -322,12 +328,18 @@ struct policy_ecs policy_rules_ecs(const struct policy_rules *rules, const uint8
         return ecs;
 }
 
-static void put_byte(struct policy_composed *c, char byte)
+static void put_bytes(struct policy_composed *c, const char *text, size_t len)
 {
-        if (c->len == POLICY_TAG_MAX)
+        if (len > POLICY_TAG_MAX - (size_t)c->len) {
                 c->too_long = true;
-        else
-                c->tag[c->len++] = byte;
+                return;
+        }
+        if (c->tag != c->room) {
+                memcpy(c->room, c->tag, c->len);
+                c->tag = c->room;
+        }
+        memcpy(c->room + c->len, text, len);
+        c->len += (uint8_t)len;
 }
 
 static void begin_part(struct policy_composed *c)
@@ -341,13 +353,19 @@ static void put_text(struct policy_composed *c, const char *text, size_t len)
         if (len == 0)
                 return;
         for (; c->slashes > 0; c->slashes--)
-                put_byte(c, '/');
-        if (len > POLICY_TAG_MAX - (size_t)c->len) {
-                c->too_long = true;
+                put_bytes(c, "/", 1);
+        put_bytes(c, text, len);
+}
+
+/* A part of the tables. If it is all there is, it need not be copied. */
+static void put_tag(struct policy_composed *c, const struct policy_tag *tag)
+{
+        if (c->len > 0 || c->slashes > 0) {
+                put_text(c, tag->text, tag->len);
                 return;
         }
-        memcpy(c->tag + c->len, text, len);
-        c->len += (uint8_t)len;
+        c->tag = tag->text;
+        c->len = tag->len;
 }
 
 /* What a host says may be anything, from its clients for one: it must not look like two parts. */
@@ -376,17 +394,17 @@ static uint32_t listener_tag(const struct policy_rules *rules, const struct poli
 void policy_rules_compose(const struct policy_rules *rules, const struct policy_rule *client,
                           const struct policy_origin *origin, struct policy_composed *c)
 {
+        c->tag = c->room;
         c->len = c->slashes = 0;
         c->begun = c->too_long = false;
         if (rules->n_listeners) {
-                const struct policy_tag *tag = &rules->tags[listener_tag(rules, origin)];
                 begin_part(c);
-                put_text(c, tag->text, tag->len);
+                put_tag(c, &rules->tags[listener_tag(rules, origin)]);
         }
         if (rules->client_tags) {
                 begin_part(c);
                 if (client && client->set & POLICY_SET_TAG)
-                        put_text(c, rules->tags[client->tag].text, rules->tags[client->tag].len);
+                        put_tag(c, &rules->tags[client->tag]);
         }
         for (uint32_t i = 0; i < rules->n_host_tags; i++) {
                 begin_part(c);

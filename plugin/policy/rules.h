@@ -140,6 +140,9 @@ bool policy_rules_host_tag(struct policy_rules *rules, const char *name);
 /* All is there. false: no memory. */
 bool policy_rules_finish(struct policy_rules *rules);
 
+/* Is there a table that has to do with queries? */
+bool policy_rules_of_queries(const struct policy_rules *rules);
+
 /* For lookups. `name` is folded; `client` of 0, 4 or 16 bytes. */
 struct policy_ecs policy_rules_ecs(const struct policy_rules *rules, const uint8_t *name, size_t len,
                                    const struct policy_rule *client);
@@ -158,13 +161,15 @@ struct policy_origin {
 /* A tag while it is put together: a part from each source, separated by '/'. Every source has its place, so
  * that no two of them can be mistaken for each other; empty ones at the end are left out. */
 struct policy_composed {
-        char tag[POLICY_TAG_MAX];
+        const char *tag; /* one that the tables have, or `room` */
         uint8_t len;
         uint8_t slashes; /* that are due before the next part that is not empty */
         bool begun, too_long;
+        char room[POLICY_TAG_MAX];
 };
 
-/* The tables' parts: of the listener, of the client's network, of the host. */
+/* The tables' parts: of the listener, of the client's network, of the host. The result is good as long as the
+ * rules and `composed` are. */
 void policy_rules_compose(const struct policy_rules *rules, const struct policy_rule *client,
                           const struct policy_origin *origin, struct policy_composed *composed);
 /* The last part, the hook's. */

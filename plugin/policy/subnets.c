@@ -68,6 +68,8 @@ void subnets_fini(struct subnets *set)
                 free(set->row[i].first);
                 free(set->row[i].value);
         }
+        free(set->first4);
+        free(set->place4);
         *set = (struct subnets){0};
 }
 
@@ -160,6 +162,35 @@ static bool build_row(struct subnets *set, unsigned row, struct subnet_item *ite
         return true;
 }
 
+/* Make the row of IPv4 ready for searches: about one range, or less, for each value of the first bits. */
+static bool index_row4(struct subnets *set)
+{
+        enum {
+                BITS_MOST = 16,
+        };
+        size_t count = set->row[0].count;
+        unsigned bits = 1;
+        while (bits < BITS_MOST && (size_t)1 << bits < 2 * count)
+                bits++;
+        set->shift4 = 32 - bits;
+        set->first4 = malloc(count * sizeof *set->first4);
+        set->place4 = malloc((((size_t)1 << bits) + 1) * sizeof *set->place4);
+        if (!set->first4 || !set->place4)
+                return false;
+        for (size_t i = 0; i < count; i++)
+                set->first4[i] = (uint32_t)set->row[0].first[i];
+        free(set->row[0].first);
+        set->row[0].first = NULL;
+        uint32_t at = 0;
+        for (uint32_t i = 0; i < 1u << bits; i++) {
+                while (at + 1 < count && set->first4[at + 1] <= i << set->shift4)
+                        at++;
+                set->place4[i] = at;
+        }
+        set->place4[(size_t)1 << bits] = (uint32_t)count - 1;
+        return true;
+}
+
 bool subnets_finish(struct subnets *set, subnets_join join, void *ctx)
 {
         if (set->count == 0)
@@ -173,22 +204,38 @@ bool subnets_finish(struct subnets *set, subnets_join join, void *ctx)
         free(set->items);
         set->items = NULL;
         set->room = 0;
-        return built;
+        return built && index_row4(set);
 }
 
-uint32_t subnets_find(const struct subnets *set, const uint8_t *addr, size_t len)
+/* Invariant of both: the range at `at` begins at `want` or before, and the one looked for is less than `left`
+ * behind it. */
+static uint32_t find4(const struct subnets *set, uint32_t want)
 {
-        if (set->count == 0 || (len != 4 && len != 16))
-                return 0;
-        unsigned row = len == 4 ? 0 : 1;
-        const subnet_address *first = set->row[row].first;
-        subnet_address want = len == 4 ? get_be32(addr) : number(addr, len);
+        const uint32_t *place = &set->place4[want >> set->shift4];
+        uint32_t at = place[0];
+        for (uint32_t left = place[1] - at + 1; left > 1;) {
+                uint32_t half = left / 2;
+                at += set->first4[at + half] <= want ? half : 0;
+                left -= half;
+        }
+        return set->row[0].value[at];
+}
+
+static uint32_t find6(const struct subnets *set, subnet_address want)
+{
+        const subnet_address *first = set->row[1].first;
         size_t at = 0;
-        /* Invariant: first[at] <= want, and the range is in [at, at + left). */
-        for (size_t left = set->row[row].count; left > 1;) {
+        for (size_t left = set->row[1].count; left > 1;) {
                 size_t half = left / 2;
                 at += first[at + half] <= want ? half : 0;
                 left -= half;
         }
-        return set->row[row].value[at];
+        return set->row[1].value[at];
+}
+
+uint32_t subnets_find(const struct subnets *set, const uint8_t *addr, size_t len)
+{
+        if (set->count == 0)
+                return 0;
+        return len == 4 ? find4(set, get_be32(addr)) : len == 16 ? find6(set, number(addr, len)) : 0;
 }

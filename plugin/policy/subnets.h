@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A set of networks with a number each: which is the smallest one that an address is in? Built once into rows
  * of ranges that do not overlap, one row for each family; a search halves the row until the range is found.
- */
+ * The first bits of an IPv4 address tell where in the row to begin. */
 #ifndef POLICY_SUBNETS_H
 #define POLICY_SUBNETS_H
 
@@ -29,10 +29,13 @@ struct subnets {
         size_t count, room;
         /* Then, by family - 1. Range i begins at first[i] and goes on to the next one's. */
         struct {
-                subnet_address *first;
+                subnet_address *first; /* of IPv6; of IPv4 while it is built */
                 uint32_t *value;
                 size_t count;
         } row[2];
+        uint32_t *first4; /* of IPv4 */
+        uint32_t *place4; /* range of the first address with these first bits; the last range behind them */
+        unsigned shift4;  /* leaves those bits */
 };
 
 /* "192.0.2.0/24", "2001:db8::/32", or an address. false: none of these, or bits are set beyond the prefix. */

@@ -10,7 +10,7 @@
 
 enum {
         SLOTS_LEAST = 16,
-        LABELS = 128, /* no name has more, the root included */
+        FILTER_SLOTS = 16,
 };
 
 void suffixes_init(struct suffixes *set, uint64_t seed)
@@ -21,6 +21,7 @@ void suffixes_init(struct suffixes *set, uint64_t seed)
 void suffixes_fini(struct suffixes *set)
 {
         free(set->slots);
+        free(set->filter);
         free(set->items);
         free(set->names);
         *set = (struct suffixes){0};
@@ -29,6 +30,27 @@ void suffixes_fini(struct suffixes *set)
 static uint32_t hash_of(const struct suffixes *set, const uint8_t *name, size_t len)
 {
         return (uint32_t)(XXH3_64bits_withSeed(name, len, set->seed) >> 32);
+}
+
+/* The bits of the filter that stand for a name. Half of the slots are used at most, so a quarter of the bits
+ * are set at most, and of sixteen names that are not there one at most passes. */
+static inline uint64_t *filter_word(const struct suffixes *set, uint32_t hash, uint64_t *bits)
+{
+        uint64_t mix = hash * UINT64_C(0x9e3779b97f4a7c15);
+        *bits = UINT64_C(1) << (mix >> 58) | UINT64_C(1) << (mix >> 52 & 63);
+        return &set->filter[(mix >> 20 & set->mask) / FILTER_SLOTS];
+}
+
+static void filter_put(struct suffixes *set, uint32_t hash)
+{
+        uint64_t bits;
+        *filter_word(set, hash, &bits) |= bits;
+}
+
+static inline bool filter_passes(const struct suffixes *set, uint32_t hash)
+{
+        uint64_t bits;
+        return (~*filter_word(set, hash, &bits) & bits) == 0;
 }
 
 /* The slot with this name, or the free one where it belongs. */
@@ -51,8 +73,14 @@ static bool grow_slots(struct suffixes *set)
 {
         uint64_t size = set->slots ? (set->mask + 1) * 2 : SLOTS_LEAST;
         uint64_t *slots = calloc(size, sizeof *slots), *old = set->slots;
-        if (!slots)
+        uint64_t *filter = calloc(size / FILTER_SLOTS, sizeof *filter);
+        if (!slots || !filter) {
+                free(slots);
+                free(filter);
                 return false;
+        }
+        free(set->filter);
+        set->filter = filter;
         uint64_t old_size = old ? set->mask + 1 : 0;
         set->mask = size - 1;
         for (uint64_t i = 0; i < old_size; i++) {
@@ -62,6 +90,7 @@ static bool grow_slots(struct suffixes *set)
                 while (slots[at] != 0)
                         at = (at + 1) & set->mask;
                 slots[at] = old[i];
+                filter_put(set, (uint32_t)(old[i] >> 32));
         }
         free(old);
         set->slots = slots;
@@ -114,33 +143,33 @@ uint32_t *suffixes_put(struct suffixes *set, const uint8_t *name, size_t len)
                 set->names_len += 1 + len;
                 set->count++;
                 set->depths[labels / 64] |= UINT64_C(1) << labels % 64;
+                set->lengths[len / 64] |= UINT64_C(1) << len % 64;
+                filter_put(set, hash);
                 *slot = (uint64_t)hash << 32 | set->count;
         }
         return &set->items[(uint32_t)*slot - 1].value;
 }
 
+static inline bool has_bit(const uint64_t *words, size_t bit)
+{
+        return words[bit / 64] >> bit % 64 & 1;
+}
+
 int64_t suffixes_find(const struct suffixes *set, const uint8_t *name, size_t len)
 {
-        uint8_t start[LABELS];
-        unsigned labels = 0, at = 0;
         if (set->count == 0)
                 return SUFFIX_NONE;
-        for (; name[at] != 0; at += name[at] + 1u)
-                start[labels++] = (uint8_t)at;
-        start[labels] = (uint8_t)at;
-        for (unsigned word = labels / 64 + 1; word-- > 0;) {
-                uint64_t depths = set->depths[word];
-                if (word == labels / 64 && labels % 64 != 63)
-                        depths &= (UINT64_C(2) << labels % 64) - 1;
-                while (depths != 0) {
-                        unsigned bit = 63u - (unsigned)__builtin_clzll(depths);
-                        depths ^= UINT64_C(1) << bit;
-                        unsigned from = start[labels - (word * 64 + bit)];
-                        uint64_t slot =
-                            *probe(set, hash_of(set, name + from, len - from), name + from, len - from);
+        for (unsigned depth = labels_of(name);; depth--) {
+                if (has_bit(set->depths, depth) && has_bit(set->lengths, len)) {
+                        uint32_t hash = hash_of(set, name, len);
+                        uint64_t slot = filter_passes(set, hash) ? *probe(set, hash, name, len) : 0;
                         if (slot != 0)
                                 return (int64_t)(uint32_t)slot - 1;
                 }
+                if (depth == 0)
+                        return SUFFIX_NONE;
+                size_t label = *name + 1u;
+                name += label;
+                len -= label;
         }
-        return SUFFIX_NONE;
 }

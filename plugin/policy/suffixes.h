@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * A set of domain names, each standing for itself and everything below, with a number each: which is the
- * longest one that a name is in? One probe for each label count that the set has, from the longest down.
- * Built once, then only read. */
+ * longest one that a name is in? One probe for each label count that the set has, from the longest down, and
+ * a filter before it, so that a name in none of a million zones seldom touches the large table. Built once,
+ * then only read. */
 #ifndef POLICY_SUFFIXES_H
 #define POLICY_SUFFIXES_H
 
@@ -15,11 +16,13 @@ enum {
 struct suffixes {
         uint64_t *slots; /* upper half: hash, lower half: item + 1; 0: free */
         uint64_t mask;
+        uint64_t *filter; /* a word for FILTER_SLOTS slots; two bits of one word are set for each name */
         struct suffix_item *items;
         uint8_t *names; /* length (1), wire form */
         size_t count, items_room, names_len, names_room;
         uint64_t seed;
-        uint64_t depths[2]; /* a bit for each number of labels that some name has */
+        uint64_t depths[2];  /* a bit for each number of labels that some name has */
+        uint64_t lengths[4]; /* and for each length in bytes */
 };
 
 struct suffix_item {

@@ -299,6 +299,55 @@ static void failed_knows_its_question_by_the_token(void **state)
         no_errors();
 }
 
+/* It takes the time of those who insert, and of nobody else: whatever a lookup finds in a full cache, or does
+ * not find, it does not ask the hook. */
+static void the_evict_hook_is_never_in_a_lookup(void **state)
+{
+        (void)state;
+        enum { NAMES = 60000, GROUP = 16 };
+        kit_close(&kit);
+        kit.options.max_entries = 0;
+        kit.options.max_bytes = 2 << 20;
+        kit.options.refresh_percent = 50;
+        policy_open(&kit);
+        policy_set(&kit, "return { evict = function(e) return e.hits end }");
+        char name[64];
+        for (unsigned i = 0; i < NAMES; i++) {
+                snprintf(name, sizeof name, "n%u.example", i);
+                fill_a(ASK(name, 1), 300 + i % 100);
+        }
+        uint64_t calls = policy_stats(&kit).calls[SARDINE_HOOK_EVICT];
+        assert_true(calls > 0);
+        unsigned seen[SARDINE_WAIT + 1] = {0};
+        static const uint32_t flags[] = {0, SARDINE_PEEK, SARDINE_CACHE_ONLY, SARDINE_ALLOW_STALE, 0};
+        for (unsigned pass = 0; pass < sizeof flags / sizeof flags[0]; pass++) {
+                for (unsigned i = 0; i < NAMES + 100; i++) {
+                        snprintf(name, sizeof name, "n%u.example", i);
+                        seen[look(&kit, ASK(name, 1, .flags = flags[pass]))->outcome]++;
+                }
+                kit_wait(&kit, 120); /* to be refreshed, then stale */
+        }
+        assert_true(seen[SARDINE_HIT] > 0 && seen[SARDINE_MISS] > 0 && seen[SARDINE_STALE] > 0 &&
+                    seen[SARDINE_REFRESH] > 0);
+        static uint8_t packets[GROUP][1024], replies[GROUP][1024];
+        struct sardine_query queries[GROUP];
+        struct sardine_answer got[GROUP];
+        int outcomes[GROUP];
+        for (unsigned i = 0; i < GROUP; i++) {
+                snprintf(name, sizeof name, "n%u.example", NAMES - i);
+                queries[i] = (struct sardine_query){
+                    .sz = sizeof queries[i], .packet = packets[i], .failure = DNS_SERVFAIL};
+                queries[i].len = ask_packet(&ASK(name, 1), packets[i]);
+                got[i] =
+                    (struct sardine_answer){.sz = sizeof got[i], .buf = replies[i], .cap = sizeof replies[i]};
+        }
+        assert_int_equal(sardine_lookup_batch(kit.cache, GROUP, queries, got, outcomes), 0);
+        for (unsigned i = 0; i < GROUP; i++)
+                assert_true(sardine_failed(kit.cache, &queries[i], &got[i]) >= 0);
+        assert_int_equal(policy_stats(&kit).calls[SARDINE_HOOK_EVICT], calls);
+        no_errors();
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -315,6 +364,7 @@ int main(void)
             cmocka_unit_test_setup_teardown(a_store_hook_may_refuse, setup, teardown),
             cmocka_unit_test_setup_teardown(b39_the_stale_hook_has_the_last_word, setup, teardown),
             cmocka_unit_test_setup_teardown(failed_knows_its_question_by_the_token, setup, teardown),
+            cmocka_unit_test_setup_teardown(the_evict_hook_is_never_in_a_lookup, setup, teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,7 @@ enum {
         NS_AN_INSTRUCTION = 100,    /* of CPU time; it takes about a tenth of that */
         BYTES_AN_INSTRUCTION = 256, /* allocated */
         BYTES_COLLECTED = 64,       /* for an instruction */
+        HOOK_PLACE = 1,             /* + enum policy_hook: on the stack of a state that is ready */
         STRING_MOST = 1 << 20,      /* bytes, of one that a hook makes: one instruction may compare all */
         SMALL = 4096,               /* bytes: allocated even if nothing is left */
 };
@@ -30,10 +31,16 @@ static const char *const hook_names[POLICY_HOOKS] = {"key", "store", "evict", "s
 
 static void count_slice(lua_State *L, lua_Debug *ar);
 
+static void look_every_slice(lua_State *L)
+{
+        lua_sethook(L, count_slice, LUA_MASKCOUNT, SLICE);
+}
+
 /* At the next instruction, and at every one that follows: whoever catches the error gets it again. */
 static void stop_soon(lua_State *L)
 {
         lua_sethook(L, count_slice, LUA_MASKCOUNT, 1);
+        state_of(L)->stopping = true;
 }
 
 static void stop(lua_State *L, int level)
@@ -71,7 +78,7 @@ static void count_slice(lua_State *L, lua_Debug *ar)
                 stop(L, 0);
         /* A coroutine of an earlier call that has been stopped. */
         if (lua_gethookcount(L) != SLICE)
-                lua_sethook(L, count_slice, LUA_MASKCOUNT, SLICE);
+                look_every_slice(L);
 }
 
 void spend(lua_State *L, double count)
@@ -82,12 +89,17 @@ void spend(lua_State *L, double count)
         s->left -= (int64_t)count;
 }
 
+/* Lua goes on counting from call to call, so the first slice of a call is shorter: one more makes up for it.
+ */
 static void give_instructions(struct state *s, int count)
 {
         s->over = false;
-        s->left = count;
+        s->left = count + SLICE;
         s->until = 0;
-        lua_sethook(s->L, count_slice, LUA_MASKCOUNT, SLICE);
+        if (s->stopping) {
+                look_every_slice(s->L);
+                s->stopping = false;
+        }
 }
 
 static void *allocate(void *ctx, void *block, size_t old_size, size_t size)
@@ -138,6 +150,7 @@ static int open_state(lua_State *L)
         const struct policy_program *program = s->program;
         views_open(L);
         sandbox_open(L, program);
+        look_every_slice(L);
         give_instructions(s, LOAD_INSTRUCTIONS);
         if (luaL_loadbufferx(L, program->text, program->text_len, program->chunk_name, "t") != LUA_OK)
                 return lua_error(L);
@@ -182,11 +195,13 @@ static bool make_lua(struct state *s, const char **why)
         return false;
 }
 
-/* It is loaded: from now on hooks run in it. */
+/* It is loaded: from now on hooks run in it. They stay on its stack, at HOOK_PLACE. */
 static void settle(struct state *s)
 {
-        lua_sethook(s->L, NULL, 0, 0);
         lua_settop(s->L, 0);
+        for (int i = 0; i < POLICY_HOOKS; i++)
+                lua_rawgeti(s->L, LUA_REGISTRYINDEX, AT_HOOK + i);
+        look_every_slice(s->L);
         lua_gc(s->L, LUA_GCCOLLECT);
         /* What calls leave behind is collected when it is as much as all else: rarely, for it is little. */
         lua_gc(s->L, LUA_GCGEN, 100, 0);
@@ -451,36 +466,74 @@ static int read_stale(lua_State *L)
         }
 }
 
-/* In protected mode: views, call, answer. */
-static int run(lua_State *L)
+/* In protected mode, for strings take memory: what the stale hook is called with beside the entry. */
+static int run_stale(lua_State *L)
+{
+        lua_pushstring(L, state_of(L)->why);
+        lua_call(L, 2, 1);
+        return 1;
+}
+
+/* In protected mode: of what the hook has returned. */
+static int read_answer(lua_State *L)
 {
         struct state *s = state_of(L);
-        lua_rawgeti(L, LUA_REGISTRYINDEX, AT_HOOK + (int)s->hook);
         switch (s->hook) {
         case POLICY_HOOK_KEY:
-                view_push_question(L);
-                lua_call(L, 1, 1);
                 read_key(L, s->key);
                 break;
         case POLICY_HOOK_STORE:
-                view_push_question(L);
-                view_push_answer(L);
-                lua_call(L, 2, 1);
                 read_store(L, s->answer);
                 break;
         case POLICY_HOOK_EVICT:
-                view_push_entry(L);
-                lua_call(L, 1, 1);
                 s->verdict = read_evict(L);
                 break;
         default:
-                view_push_entry(L);
-                lua_pushstring(L, s->why);
-                lua_call(L, 2, 1);
                 s->verdict = read_stale(L);
                 break;
         }
         return 0;
+}
+
+/* Most answers are so plain that reading them raises no error. false: this one may. */
+static bool read_plain(lua_State *L, struct state *s)
+{
+        int type = lua_type(L, -1);
+        if (type == LUA_TNIL) {
+                s->verdict = POLICY_NO_ANSWER;
+                return true;
+        }
+        bool tag = type == LUA_TSTRING && lua_rawlen(L, -1) <= POLICY_TAG_MAX;
+        if (s->hook != POLICY_HOOK_KEY || (type != LUA_TBOOLEAN && !tag))
+                return false;
+        read_key(L, s->key);
+        return true;
+}
+
+/* The hook with its arguments, in protected mode, and its answer. Nothing here takes memory: views do not. */
+static int run(lua_State *L, struct state *s)
+{
+        int arguments = 1;
+        if (s->hook == POLICY_HOOK_STALE) {
+                lua_pushcfunction(L, run_stale);
+                arguments = 2;
+        }
+        lua_pushvalue(L, HOOK_PLACE + (int)s->hook);
+        if (s->hook == POLICY_HOOK_KEY) {
+                view_push_question(L);
+        } else if (s->hook == POLICY_HOOK_STORE) {
+                view_push_question(L);
+                view_push_answer(L);
+                arguments = 2;
+        } else {
+                view_push_entry(L);
+        }
+        int status = lua_pcall(L, arguments, 1, 0);
+        if (status != LUA_OK || read_plain(L, s))
+                return status;
+        lua_pushcfunction(L, read_answer);
+        lua_insert(L, -2);
+        return lua_pcall(L, 1, 0, 0);
 }
 
 static void count(_Atomic uint64_t *counter)
@@ -512,11 +565,12 @@ static bool call(struct state *s, enum policy_hook hook)
         s->serial++;
         count(&s->counted[hook].calls);
         give_instructions(s, s->instructions);
-        lua_pushcfunction(L, run);
-        int status = lua_pcall(L, 0, 0, 0);
+        int status = run(L, s);
         s->serial++;
-        if (status == LUA_OK)
+        if (status == LUA_OK) {
+                lua_settop(L, POLICY_HOOKS);
                 return true;
+        }
         count(s->over ? &s->counted[hook].timeouts : &s->counted[hook].errors);
         const char *text = status != LUA_ERRMEM ? error_text(L)
                            : s->over            ? "more memory asked for than its instructions allow"
@@ -526,7 +580,7 @@ static bool call(struct state *s, enum policy_hook hook)
         if (status == LUA_ERRMEM && !s->over)
                 close_lua(s);
         else
-                lua_settop(L, 0);
+                lua_settop(L, POLICY_HOOKS);
         return false;
 }
 

@@ -36,6 +36,22 @@ struct counted {
         _Atomic uint64_t calls, errors, timeouts;
 };
 
+/* A name or a network that a hook has given as text: it will be the same text in the next call. */
+enum {
+        TEXTS = 16,
+        TEXT_KEPT = 64, /* longer ones are read each time */
+};
+enum text_is { TEXT_NONE, TEXT_NAME, TEXT_NETWORK };
+struct text_read {
+        enum text_is is;
+        size_t len, name_len;
+        char text[TEXT_KEPT];
+        union {
+                uint8_t name[TEXT_KEPT + 2];
+                struct subnet net;
+        };
+};
+
 struct state {
         lua_State *L; /* NULL: to be made */
         struct policy_program *program;
@@ -43,6 +59,7 @@ struct state {
         atomic_bool busy;
         bool over;                  /* the call under way has used up its instructions */
         bool loading;               /* the file is being evaluated */
+        bool stopping;              /* Lua looks at what is left at every instruction, not every SLICE */
         size_t memory, memory_most; /* bytes */
         int instructions;           /* that a call may take */
         int64_t left;               /* of those of the call under way */
@@ -57,6 +74,7 @@ struct state {
         const struct policy_entry *entry;
         const char *why;
         int verdict;
+        struct text_read texts[TEXTS]; /* by where Lua has the text */
 };
 
 /* How a hook fares: errors of the second under way, and when somebody last heard of them. */
@@ -89,8 +107,7 @@ static inline struct state *state_of(lua_State *L)
 
 /* Keys in a state's registry, beyond those that Lua uses. */
 enum registry {
-        AT_HOOK = 64,                     /* + enum policy_hook: the function, or nil */
-        AT_VIEW = AT_HOOK + POLICY_HOOKS, /* + enum view_kind: its metatable */
+        AT_HOOK = 64, /* + enum policy_hook: the function, or nil */
 };
 
 enum view_kind {
@@ -110,7 +127,7 @@ void spend(lua_State *L, double count);
 /* sandbox.c: the libraries that a policy has. */
 void sandbox_open(lua_State *L, const struct policy_program *program);
 
-/* views.c: make the metatables. */
+/* views.c: make the metatable; push views, which takes no memory. */
 void views_open(lua_State *L);
 void view_push_question(lua_State *L);
 void view_push_answer(lua_State *L);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What hooks get to see: userdata that point at the call's own data. Each knows which call it was made for;
- * after that it only gives errors. */
+ * What hooks get to see: light userdata that name a part of the call's own data. They are numbers, so that
+ * making one takes no memory. Each knows which call it was made for; after that it only gives errors. */
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -10,74 +10,80 @@
 #include "wire/dns.h"
 #include "wire/name.h"
 
-struct view {
-        uint64_t serial;
-        const uint8_t *bytes; /* of a name or an address */
-        uint32_t kind;        /* enum view_kind, and VIEW_MAGIC */
-        uint32_t number;      /* length of an address; number of a record */
-};
-
+/* A view's bits, from the lowest: serial of the call, number, kind, mark. No pointer has the mark. */
 enum {
-        VIEW_MAGIC = 0x5a9d1e00,
+        SERIAL_BITS = 42,
+        NUMBER_BITS = 13,
+        KIND_BITS = 3,
+        KIND_AT = SERIAL_BITS + NUMBER_BITS,
+        MARK_AT = KIND_AT + KIND_BITS,
+        MARK = 0x29,
 };
+_Static_assert(sizeof(void *) == sizeof(uint64_t), "a view fills a light userdata");
+
+/* What the number of an address says; of a record it is the place in the response. */
+enum address {
+        ADDRESS_CLIENT,
+        ADDRESS_LISTENER,
+        ADDRESS_RECORD, /* + the record's number */
+};
+_Static_assert(ADDRESS_RECORD + WIRE_RRS_MAX <= 1 << NUMBER_BITS, "every record has a number");
 
 static const char *const kind_names[VIEWS] = {"question", "name", "address", "answer", "record", "entry"};
 
-static void push_view(lua_State *L, enum view_kind kind, const uint8_t *bytes, uint32_t number)
+static uint64_t serial_now(lua_State *L)
 {
-        struct view *view = lua_newuserdatauv(L, sizeof *view, 0);
-        *view = (struct view){
-            .serial = state_of(L)->serial, .bytes = bytes, .kind = VIEW_MAGIC | kind, .number = number};
-        lua_rawgeti(L, LUA_REGISTRYINDEX, AT_VIEW + (int)kind);
-        lua_setmetatable(L, -2);
+        return state_of(L)->serial & ((UINT64_C(1) << SERIAL_BITS) - 1);
+}
+
+static void push_view(lua_State *L, enum view_kind kind, uint64_t number)
+{
+        uint64_t view = (uint64_t)MARK << MARK_AT | (uint64_t)kind << KIND_AT | number << SERIAL_BITS;
+        lua_pushlightuserdata(L, (void *)(uintptr_t)(view | serial_now(L)));
 }
 
 void view_push_question(lua_State *L)
 {
-        push_view(L, VIEW_QUESTION, NULL, 0);
+        push_view(L, VIEW_QUESTION, 0);
 }
 
 void view_push_answer(lua_State *L)
 {
-        push_view(L, VIEW_ANSWER, NULL, 0);
+        push_view(L, VIEW_ANSWER, 0);
 }
 
 void view_push_entry(lua_State *L)
 {
-        push_view(L, VIEW_ENTRY, NULL, 0);
+        push_view(L, VIEW_ENTRY, 0);
 }
 
-/* The view at `index`, which must be of this kind and of the call under way. */
-static struct view *view_at(lua_State *L, int index, enum view_kind kind)
+static void need_now(lua_State *L, uint64_t view)
 {
-        struct view *view = lua_type(L, index) == LUA_TUSERDATA && lua_rawlen(L, index) == sizeof *view
-                                ? lua_touserdata(L, index)
-                                : NULL;
-        if (!view || view->kind != (VIEW_MAGIC | kind))
-                luaL_error(L, "not a method of this: %s wanted, as in q.qname:within('example.com')",
-                           kind_names[kind]);
-        if (view->serial != state_of(L)->serial)
+        if ((view ^ serial_now(L)) << (64 - SERIAL_BITS) != 0)
                 luaL_error(L,
                            "this %s was kept from an earlier call; it can be used during its own call only",
-                           kind_names[kind]);
-        return view;
+                           kind_names[view >> KIND_AT & ((1 << KIND_BITS) - 1)]);
 }
 
-/* Fields and methods are in the table that __index has as upvalue: numbers and functions. Returns the field's
- * number, or -1 with a method on the top. */
-static int field_at(lua_State *L, enum view_kind kind)
+/* The number of the view at `index`, which must be of this kind and of the call under way. */
+static unsigned view_at(lua_State *L, int index, enum view_kind kind)
 {
-        lua_pushvalue(L, 2);
-        switch (lua_rawget(L, lua_upvalueindex(1))) {
-        case LUA_TNUMBER:
-                return (int)lua_tointeger(L, -1);
-        case LUA_TFUNCTION:
-                return -1;
-        default:
-                return luaL_error(L, "a view of a%s %s has no field %s",
-                                  strchr("aeiou", kind_names[kind][0]) ? "n" : "", kind_names[kind],
-                                  lua_tostring(L, 2) ? lua_tostring(L, 2) : "of this kind");
-        }
+        uint64_t view = (uintptr_t)lua_touserdata(L, index);
+        if (view >> KIND_AT != (MARK << KIND_BITS | kind))
+                luaL_error(L, "not a method of this: %s wanted, as in q.qname:within('example.com')",
+                           kind_names[kind]);
+        need_now(L, view);
+        return view >> SERIAL_BITS & ((1 << NUMBER_BITS) - 1);
+}
+
+/* The kind of the view that a metamethod is called for: its first argument. */
+static enum view_kind kind_of(lua_State *L)
+{
+        uint64_t view = (uintptr_t)lua_touserdata(L, 1);
+        if (view >> MARK_AT != MARK)
+                luaL_error(L, "not a view");
+        need_now(L, view);
+        return view >> KIND_AT & ((1 << KIND_BITS) - 1);
 }
 
 static void push_name_text(lua_State *L, const uint8_t *name)
@@ -97,10 +103,32 @@ static void push_address_text(lua_State *L, const uint8_t *addr, size_t len, int
                 lua_pushstring(L, text);
 }
 
-static void push_address(lua_State *L, const uint8_t *addr, size_t len)
+/* NULL: there is none. */
+static const uint8_t *address_of(lua_State *L, unsigned number, size_t *len)
 {
-        if (addr && (len == 4 || len == 16))
-                push_view(L, VIEW_ADDRESS, addr, (uint32_t)len);
+        const struct state *s = state_of(L);
+        const uint8_t *addr = NULL;
+        *len = 0;
+        if (number >= ADDRESS_RECORD) {
+                const struct wire_response *r = s->answer->response;
+                const struct wire_rr *rr = &r->rrs[number - ADDRESS_RECORD];
+                addr = r->packet + rr->rdata;
+                *len = rr->type == DNS_A || rr->type == DNS_AAAA ? rr->rdlen : 0;
+                if (*len != (rr->type == DNS_A ? 4 : 16))
+                        addr = NULL;
+        } else if (s->question->query) {
+                const struct sardine_query *query = s->question->query;
+                addr = number == ADDRESS_CLIENT ? query->client : query->local;
+                *len = number == ADDRESS_CLIENT ? query->client_len : query->local_len;
+        }
+        return addr && (*len == 4 || *len == 16) ? addr : NULL;
+}
+
+static void push_address(lua_State *L, unsigned number)
+{
+        size_t len;
+        if (address_of(L, number, &len))
+                push_view(L, VIEW_ADDRESS, number);
         else
                 lua_pushnil(L);
 }
@@ -108,15 +136,74 @@ static void push_address(lua_State *L, const uint8_t *addr, size_t len)
 /* Names -----------------------------------------------------------------------------------------------------
  */
 
-/* The name given as the second argument. */
-static size_t name_argument(lua_State *L, uint8_t name[255])
+/* A call is about one name. */
+static const uint8_t *name_of(lua_State *L)
+{
+        const struct state *s = state_of(L);
+        bool question = s->hook == POLICY_HOOK_KEY || s->hook == POLICY_HOOK_STORE;
+        return question ? s->question->qname : s->entry->qname;
+}
+
+/* Of the view that is the first argument. */
+static const uint8_t *name_at(lua_State *L)
+{
+        view_at(L, 1, VIEW_NAME);
+        return name_of(L);
+}
+
+/* Where a text that has been read is remembered. */
+static struct text_read *text_place(lua_State *L, const char *text)
+{
+        return &state_of(L)->texts[(uintptr_t)text / 32 % TEXTS];
+}
+
+static bool has_read(const struct text_read *read, enum text_is is, const char *text, size_t len)
+{
+        return read->is == is && read->len == len && memcmp(read->text, text, len) == 0;
+}
+
+static void remember(struct text_read *read, enum text_is is, const char *text, size_t len)
+{
+        read->is = is;
+        read->len = len;
+        memcpy(read->text, text, len);
+}
+
+/* The name given as the second argument; longer ones are put into `room`. */
+static const uint8_t *name_argument(lua_State *L, uint8_t room[255], size_t *len)
 {
         size_t text_len;
         const char *text = luaL_checklstring(L, 2, &text_len);
-        size_t len = policy_name_from_text(text, text_len, name);
-        if (len == 0)
-                luaL_error(L, "\"%s\" is not a domain name", text);
-        return len;
+        struct text_read *read = text_place(L, text);
+        if (!has_read(read, TEXT_NAME, text, text_len)) {
+                *len = policy_name_from_text(text, text_len, room);
+                if (*len == 0)
+                        luaL_error(L, "\"%s\" is not a domain name", text);
+                if (text_len > TEXT_KEPT)
+                        return room;
+                remember(read, TEXT_NAME, text, text_len);
+                read->name_len = *len;
+                memcpy(read->name, room, *len);
+        }
+        *len = read->name_len;
+        return read->name;
+}
+
+/* The network given as the second argument. */
+static const struct subnet *network_argument(lua_State *L, struct subnet *room)
+{
+        size_t len;
+        const char *text = luaL_checklstring(L, 2, &len);
+        struct text_read *read = text_place(L, text);
+        if (!has_read(read, TEXT_NETWORK, text, len)) {
+                if (!subnet_from_text(text, room))
+                        luaL_error(L, "\"%s\" is not a network", text);
+                if (len > TEXT_KEPT)
+                        return room;
+                remember(read, TEXT_NETWORK, text, len);
+                read->net = *room;
+        }
+        return &read->net;
 }
 
 static size_t name_len(const uint8_t *name)
@@ -129,9 +216,10 @@ static size_t name_len(const uint8_t *name)
 
 static int name_within(lua_State *L)
 {
-        const uint8_t *name = view_at(L, 1, VIEW_NAME)->bytes;
-        uint8_t suffix[255];
-        size_t want = name_argument(L, suffix), len = name_len(name);
+        const uint8_t *name = name_at(L);
+        uint8_t room[255];
+        size_t want, len = name_len(name);
+        const uint8_t *suffix = name_argument(L, room, &want);
         while (len > want) {
                 size_t label = *name + 1u;
                 name += label;
@@ -143,9 +231,10 @@ static int name_within(lua_State *L)
 
 static int name_is(lua_State *L)
 {
-        const uint8_t *name = view_at(L, 1, VIEW_NAME)->bytes;
-        uint8_t other[255];
-        size_t want = name_argument(L, other);
+        const uint8_t *name = name_at(L);
+        uint8_t room[255];
+        size_t want;
+        const uint8_t *other = name_argument(L, room, &want);
         lua_pushboolean(L, name_len(name) == want && wire_name_equal(name, other, want));
         return 1;
 }
@@ -161,7 +250,7 @@ static lua_Integer label_count(const uint8_t *name)
 /* The n-th label's bytes; from the end with n < 0. nil: there is none. */
 static int name_label(lua_State *L)
 {
-        const uint8_t *name = view_at(L, 1, VIEW_NAME)->bytes;
+        const uint8_t *name = name_at(L);
         lua_Integer n = luaL_checkinteger(L, 2), labels = label_count(name);
         if (n < 0)
                 n += labels + 1;
@@ -177,30 +266,9 @@ static int name_label(lua_State *L)
         return 1;
 }
 
-static int name_text(lua_State *L)
-{
-        push_name_text(L, view_at(L, 1, VIEW_NAME)->bytes);
-        return 1;
-}
-
 static int name_labels(lua_State *L)
 {
-        lua_pushinteger(L, label_count(view_at(L, 1, VIEW_NAME)->bytes));
-        return 1;
-}
-
-static int name_equal(lua_State *L)
-{
-        const uint8_t *a = view_at(L, 1, VIEW_NAME)->bytes, *b = view_at(L, 2, VIEW_NAME)->bytes;
-        size_t len = name_len(a);
-        lua_pushboolean(L, len == name_len(b) && wire_name_equal(a, b, len));
-        return 1;
-}
-
-static int name_index(lua_State *L)
-{
-        view_at(L, 1, VIEW_NAME);
-        field_at(L, VIEW_NAME);
+        lua_pushinteger(L, label_count(name_at(L)));
         return 1;
 }
 
@@ -209,28 +277,20 @@ static int name_index(lua_State *L)
 
 static int address_within(lua_State *L)
 {
-        const struct view *view = view_at(L, 1, VIEW_ADDRESS);
-        const char *text = luaL_checkstring(L, 2);
-        struct subnet net;
-        if (!subnet_from_text(text, &net))
-                return luaL_error(L, "\"%s\" is not a network", text);
-        lua_pushboolean(L, subnet_has(&net, view->bytes, view->number));
+        size_t len;
+        const uint8_t *addr = address_of(L, view_at(L, 1, VIEW_ADDRESS), &len);
+        struct subnet room;
+        const struct subnet *net = network_argument(L, &room);
+        lua_pushboolean(L, addr && subnet_has(net, addr, len));
         return 1;
 }
 
-static int address_text(lua_State *L)
+static void show_address(lua_State *L, int field, unsigned number)
 {
-        const struct view *view = view_at(L, 1, VIEW_ADDRESS);
-        push_address_text(L, view->bytes, view->number, -1);
-        return 1;
-}
-
-static int address_index(lua_State *L)
-{
-        const struct view *view = view_at(L, 1, VIEW_ADDRESS);
-        if (field_at(L, VIEW_ADDRESS) >= 0)
-                lua_pushinteger(L, view->number == 4 ? 4 : 6);
-        return 1;
+        size_t len;
+        (void)field; /* there is one */
+        address_of(L, number, &len);
+        lua_pushinteger(L, len == 4 ? 4 : 6);
 }
 
 /* Questions -------------------------------------------------------------------------------------------------
@@ -267,14 +327,14 @@ static void push_transport(lua_State *L, const struct sardine_query *query)
                                                                                      : NULL);
 }
 
-static int question_index(lua_State *L)
+static void show_question(lua_State *L, int field, unsigned number)
 {
-        view_at(L, 1, VIEW_QUESTION);
+        (void)number;
         const struct policy_question *q = state_of(L)->question;
         const struct sardine_query *query = q->query;
-        switch (field_at(L, VIEW_QUESTION)) {
+        switch (field) {
         case Q_QNAME:
-                push_view(L, VIEW_NAME, q->qname, 0);
+                push_view(L, VIEW_NAME, 0);
                 break;
         case Q_NAME:
                 push_name_text(L, q->qname);
@@ -292,7 +352,7 @@ static int question_index(lua_State *L)
                 lua_pushboolean(L, q->dnssec_ok);
                 break;
         case Q_CLIENT:
-                push_address(L, query ? query->client : NULL, query ? query->client_len : 0);
+                push_address(L, ADDRESS_CLIENT);
                 break;
         case Q_ECS:
                 push_ecs(L, q->ecs);
@@ -301,7 +361,7 @@ static int question_index(lua_State *L)
                 push_transport(L, query);
                 break;
         case Q_LISTENER:
-                push_address(L, query ? query->local : NULL, query ? query->local_len : 0);
+                push_address(L, ADDRESS_LISTENER);
                 break;
         case Q_LISTENER_PORT:
                 if (query && query->local_port)
@@ -318,7 +378,6 @@ static int question_index(lua_State *L)
         default:
                 break; /* a method */
         }
-        return 1;
 }
 
 /* What the host knows of this query under a name: text, or nil. */
@@ -346,13 +405,13 @@ enum answer_field {
         R_ECS,
 };
 
-static int answer_index(lua_State *L)
+static void show_answer(lua_State *L, int field, unsigned number)
 {
-        view_at(L, 1, VIEW_ANSWER);
+        (void)number;
         const struct policy_answer *a = state_of(L)->answer;
         const struct wire_response *r = a->response;
         uint32_t answers = 0;
-        switch (field_at(L, VIEW_ANSWER)) {
+        switch (field) {
         case R_RCODE:
                 lua_pushinteger(L, r->rcode);
                 break;
@@ -388,7 +447,6 @@ static int answer_index(lua_State *L)
         default:
                 break;
         }
-        return 1;
 }
 
 static int next_record(lua_State *L)
@@ -399,7 +457,7 @@ static int next_record(lua_State *L)
                 return 0;
         lua_pushinteger(L, next + 1);
         lua_replace(L, lua_upvalueindex(1));
-        push_view(L, VIEW_RECORD, NULL, (uint32_t)next);
+        push_view(L, VIEW_RECORD, (uint64_t)next);
         return 1;
 }
 
@@ -446,13 +504,12 @@ static void push_target(lua_State *L, const struct wire_response *r, const struc
                 lua_pushnil(L);
 }
 
-static int record_index(lua_State *L)
+static void show_record(lua_State *L, int field, unsigned number)
 {
         static const char *const sections[] = {"answer", "authority", "additional"};
-        const struct view *view = view_at(L, 1, VIEW_RECORD);
         const struct wire_response *r = state_of(L)->answer->response;
-        const struct wire_rr *rr = &r->rrs[view->number];
-        switch (field_at(L, VIEW_RECORD)) {
+        const struct wire_rr *rr = &r->rrs[number];
+        switch (field) {
         case RR_NAME:
                 push_response_name(L, r, rr->owner);
                 break;
@@ -469,11 +526,7 @@ static int record_index(lua_State *L)
                 lua_pushlstring(L, (const char *)r->packet + rr->rdata, rr->rdlen);
                 break;
         case RR_ADDRESS:
-                push_address(L, r->packet + rr->rdata,
-                             (rr->type == DNS_A && rr->rdlen == 4) ||
-                                     (rr->type == DNS_AAAA && rr->rdlen == 16)
-                                 ? rr->rdlen
-                                 : 0);
+                push_address(L, ADDRESS_RECORD + number);
                 break;
         case RR_TARGET:
                 push_target(L, r, rr);
@@ -481,7 +534,6 @@ static int record_index(lua_State *L)
         default:
                 break;
         }
-        return 1;
 }
 
 /* Entries ---------------------------------------------------------------------------------------------------
@@ -503,13 +555,13 @@ enum entry_field {
         E_SIZE,
 };
 
-static int entry_index(lua_State *L)
+static void show_entry(lua_State *L, int field, unsigned number)
 {
-        view_at(L, 1, VIEW_ENTRY);
+        (void)number;
         const struct policy_entry *e = state_of(L)->entry;
-        switch (field_at(L, VIEW_ENTRY)) {
+        switch (field) {
         case E_QNAME:
-                push_view(L, VIEW_NAME, e->qname, 0);
+                push_view(L, VIEW_NAME, 0);
                 break;
         case E_NAME:
                 push_name_text(L, e->qname);
@@ -550,7 +602,6 @@ static int entry_index(lua_State *L)
         default:
                 break;
         }
-        return 1;
 }
 
 /* Metatables ------------------------------------------------------------------------------------------------
@@ -601,26 +652,60 @@ static const struct member entry_members[] = {
     {"age", E_AGE, NULL},     {"ttl", E_TTL, NULL},   {"expired", E_EXPIRED, NULL},
     {"size", E_SIZE, NULL},   {NULL, 0, NULL}};
 
+static const struct {
+        const struct member *members;
+        void (*show)(lua_State *L, int field, unsigned number); /* NULL: it has methods only */
+} kinds[VIEWS] = {
+    [VIEW_QUESTION] = {question_members, show_question}, [VIEW_NAME] = {name_members, NULL},
+    [VIEW_ADDRESS] = {address_members, show_address},    [VIEW_ANSWER] = {answer_members, show_answer},
+    [VIEW_RECORD] = {record_members, show_record},       [VIEW_ENTRY] = {entry_members, show_entry},
+};
+
+/* Upvalue 1 + kind is the kind's table of fields, which are numbers, and methods. */
+static int view_index(lua_State *L)
+{
+        enum view_kind kind = kind_of(L);
+        lua_pushvalue(L, 2);
+        switch (lua_rawget(L, lua_upvalueindex(1 + (int)kind))) {
+        case LUA_TNUMBER:
+                kinds[kind].show(L, (int)lua_tointeger(L, -1), view_at(L, 1, kind));
+                break;
+        case LUA_TFUNCTION:
+                break;
+        default:
+                return luaL_error(L, "a view of a%s %s has no field %s",
+                                  strchr("aeiou", kind_names[kind][0]) ? "n" : "", kind_names[kind],
+                                  lua_tostring(L, 2) ? lua_tostring(L, 2) : "of this kind");
+        }
+        return 1;
+}
+
+static int view_text(lua_State *L)
+{
+        size_t len;
+        enum view_kind kind = kind_of(L);
+        if (kind == VIEW_NAME) {
+                push_name_text(L, name_of(L));
+        } else if (kind == VIEW_ADDRESS) {
+                const uint8_t *addr = address_of(L, view_at(L, 1, kind), &len);
+                push_address_text(L, addr, len, -1);
+        } else {
+                lua_pushfstring(L, "sardine.%s", kind_names[kind]);
+        }
+        return 1;
+}
+
 static int read_only(lua_State *L)
 {
         return luaL_error(L, "what a hook sees cannot be changed; its answer is what it returns");
 }
 
+/* All light userdata have one metatable. */
 void views_open(lua_State *L)
 {
-        static const struct {
-                const struct member *members;
-                lua_CFunction index, text, length, equal;
-        } kinds[VIEWS] = {
-            [VIEW_QUESTION] = {question_members, question_index, NULL, NULL, NULL},
-            [VIEW_NAME] = {name_members, name_index, name_text, name_labels, name_equal},
-            [VIEW_ADDRESS] = {address_members, address_index, address_text, NULL, NULL},
-            [VIEW_ANSWER] = {answer_members, answer_index, NULL, NULL, NULL},
-            [VIEW_RECORD] = {record_members, record_index, NULL, NULL, NULL},
-            [VIEW_ENTRY] = {entry_members, entry_index, NULL, NULL, NULL},
-        };
+        lua_pushlightuserdata(L, NULL);
+        lua_createtable(L, 0, 8);
         for (int kind = 0; kind < VIEWS; kind++) {
-                lua_createtable(L, 0, 8);
                 lua_newtable(L);
                 for (const struct member *m = kinds[kind].members; m->name; m++) {
                         if (m->method)
@@ -629,26 +714,16 @@ void views_open(lua_State *L)
                                 lua_pushinteger(L, m->field);
                         lua_setfield(L, -2, m->name);
                 }
-                lua_pushcclosure(L, kinds[kind].index, 1);
-                lua_setfield(L, -2, "__index");
-                lua_pushcfunction(L, read_only);
-                lua_setfield(L, -2, "__newindex");
-                const struct {
-                        const char *event;
-                        lua_CFunction function;
-                } more[] = {{"__tostring", kinds[kind].text},
-                            {"__len", kinds[kind].length},
-                            {"__eq", kinds[kind].equal}};
-                for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
-                        if (!more[i].function)
-                                continue;
-                        lua_pushcfunction(L, more[i].function);
-                        lua_setfield(L, -2, more[i].event);
-                }
-                lua_pushfstring(L, "sardine.%s", kind_names[kind]);
-                lua_setfield(L, -2, "__name");
-                lua_pushboolean(L, 0);
-                lua_setfield(L, -2, "__metatable");
-                lua_rawseti(L, LUA_REGISTRYINDEX, AT_VIEW + kind);
         }
+        lua_pushcclosure(L, view_index, VIEWS);
+        lua_setfield(L, -2, "__index");
+        static const luaL_Reg others[] = {
+            {"__newindex", read_only}, {"__tostring", view_text}, {"__len", name_labels}, {NULL, NULL}};
+        luaL_setfuncs(L, others, 0);
+        lua_pushliteral(L, "sardine.view");
+        lua_setfield(L, -2, "__name");
+        lua_pushboolean(L, 0);
+        lua_setfield(L, -2, "__metatable");
+        lua_setmetatable(L, -2);
+        lua_pop(L, 1);
 }

@@ -64,12 +64,11 @@ static bool is_stream(const struct sardine_query *query)
         return query->transport != SARDINE_UDP;
 }
 
-/* Can this entry answer this client at all, its age apart? */
-static bool serves(const struct lookup *l, const uint8_t *entry)
+/* Can this entry answer this client at all, its age apart? `ext`: its entry_ext(). */
+static bool serves(const struct lookup *l, const uint8_t *entry, uint8_t ext)
 {
         if (l->wire.dnssec_ok && !(entry[ENTRY_AT_FLAGS] & ENTRY_DO))
                 return false; /* B45: no signatures were asked for when this was fetched */
-        uint8_t ext = entry_ext(entry);
         if ((ext & EXT_TRUNCATED) && is_stream(l->query))
                 return false; /* B15: it came for the whole */
         if (ext & (EXT_SCOPES | EXT_PAGE)) {
@@ -93,9 +92,9 @@ static bool stands_in(const struct lookup *l, const struct candidate *c)
         return !o->stale_positive || (view.rcode == DNS_NOERROR && entry_view_has_answer_records(&view));
 }
 
-static bool is_failure(const uint8_t *entry)
+static bool is_failure(const uint8_t *entry, uint8_t ext)
 {
-        if (!(entry_ext(entry) & (EXT_RCODE | EXT_TRUNCATED)))
+        if (!(ext & (EXT_RCODE | EXT_TRUNCATED)))
                 return false;
         struct entry_view view;
         entry_view_init(&view, entry);
@@ -107,10 +106,11 @@ static bool is_failure(const uint8_t *entry)
  */
 static bool consider(struct lookup *l, const struct candidate *c)
 {
-        if (!serves(l, c->entry))
+        uint8_t ext = entry_ext(c->entry);
+        if (!serves(l, c->entry, ext))
                 return false;
         if (c->life.expiry > l->now) {
-                if (is_failure(c->entry)) {
+                if (is_failure(c->entry, ext)) {
                         if (!l->failure.entry)
                                 l->failure = *c;
                         return false;

@@ -53,6 +53,32 @@ static void ask_key(const struct policy *policy, const struct sardine_query *que
         }
 }
 
+/* The whole tag: of the tables' parts and the hook's. */
+__attribute__((noinline)) static unsigned compose(const struct policy *policy,
+                                                  const struct sardine_query *query,
+                                                  const struct wire_query *wire,
+                                                  const struct policy_rule *client, struct entry_key *key,
+                                                  struct query_verdict *verdict)
+{
+        const struct policy_origin origin = {
+            .local = query->local,
+            .local_len = query->local_len,
+            .local_port = (uint16_t)query->local_port,
+            .host_tag = query->host_tag,
+            .host_ctx = query->host_ctx,
+        };
+        struct policy_composed tag;
+        policy_rules_compose(policy->rules, client, &origin, &tag);
+        bool skip = false;
+        if (policy_has(policy, POLICY_HOOK_KEY))
+                ask_key(policy, query, wire, &tag, verdict, &skip);
+        if (skip)
+                return SARDINE_BYPASS_POLICY;
+        if (tag.too_long || (tag.len && !entry_key_add_tag(key, tag.tag, tag.len)))
+                return SARDINE_BYPASS_TOO_LONG;
+        return 0;
+}
+
 unsigned verdict_query(const struct policy *policy, const struct sardine_query *query,
                        const struct wire_query *wire, struct entry_key *key, struct query_verdict *verdict)
 {
@@ -63,28 +89,15 @@ unsigned verdict_query(const struct policy *policy, const struct sardine_query *
                 verdict->limits = rules->ecs;
                 return 0;
         }
-        const struct policy_origin origin = {
-            .local = query->local,
-            .local_len = query->local_len,
-            .local_port = (uint16_t)query->local_port,
-            .host_tag = query->host_tag,
-            .host_ctx = query->host_ctx,
-        };
         const struct policy_rule *client =
             query->client ? policy_rules_find_client(rules, query->client, query->client_len) : NULL;
         size_t name_len;
         const uint8_t *name = entry_key_name(key, &name_len);
         verdict->limits = policy_rules_ecs(rules, name, name_len, client);
-        struct policy_composed tag;
-        policy_rules_compose(rules, client, &origin, &tag);
-        bool skip = false;
-        if (policy_has(policy, POLICY_HOOK_KEY))
-                ask_key(policy, query, wire, &tag, verdict, &skip);
-        if (skip)
-                return SARDINE_BYPASS_POLICY;
-        if (tag.too_long || (tag.len && !entry_key_add_tag(key, tag.tag, tag.len)))
-                return SARDINE_BYPASS_TOO_LONG;
-        return 0;
+        if (policy_has(policy, POLICY_HOOK_KEY) || !policy_rules_plain(rules))
+                return compose(policy, query, wire, client, key, verdict);
+        const struct policy_tag *tag = policy_rules_client_tag(rules, client);
+        return tag->len == 0 || entry_key_add_tag(key, tag->text, tag->len) ? 0 : SARDINE_BYPASS_TOO_LONG;
 }
 
 bool verdict_answer(const struct policy *policy, const struct token *token,

@@ -30,25 +30,21 @@ void entry_key_init(struct entry_key *key, const uint8_t *name, size_t name_len,
 
 bool entry_key_add_tag(struct entry_key *key, const char *tag, size_t len)
 {
-        enum {
-                MARK = 4,
-        };
         uint8_t *extra = key->bytes + KEY_AT_NAME + key->bytes[KEY_AT_NAME_LEN];
-        size_t extra_len = key->bytes[KEY_AT_EXTRA_LEN], host = extra_len ? extra[0] : 0;
-        size_t first = extra_len ? 0 : 1; /* the tag's length is new, too */
-        if (host + len > SARDINE_TAG_MAX || extra_len + first + len + MARK > 255)
+        size_t extra_len = key->bytes[KEY_AT_EXTRA_LEN];
+        size_t host = extra_len ? extra[0] : 0, options = extra_len ? extra_len - 1 - host : 0;
+        const uint8_t mark[] = {0, 0, 1, (uint8_t)host}; /* no EDNS option has this code */
+        size_t whole = 1 + host + len + options + sizeof mark;
+        if (host + len > SARDINE_TAG_MAX || whole > 255)
                 return false;
-        if (extra_len)
-                memmove(extra + 1 + host + len, extra + 1 + host, extra_len - 1 - host);
+        uint8_t *end = extra + 1 + host + len;
+        if (options)
+                memmove(end, extra + 1 + host, options);
         memcpy(extra + 1 + host, tag, len);
+        memcpy(end + options, mark, sizeof mark);
         extra[0] = (uint8_t)(host + len);
-        extra_len += first + len;
-        put_be16(extra + extra_len, 0); /* no EDNS option has this code */
-        extra[extra_len + 2] = 1;
-        extra[extra_len + 3] = (uint8_t)host;
-        extra_len += MARK;
-        key->bytes[KEY_AT_EXTRA_LEN] = (uint8_t)extra_len;
-        key->len = (uint16_t)(KEY_AT_NAME + key->bytes[KEY_AT_NAME_LEN] + extra_len);
+        key->bytes[KEY_AT_EXTRA_LEN] = (uint8_t)whole;
+        key->len = (uint16_t)(KEY_AT_NAME + key->bytes[KEY_AT_NAME_LEN] + whole);
         return true;
 }
 
@@ -177,9 +173,11 @@ static bool same_ext(const struct entry_key *key, const uint8_t **p)
         if ((extra_len != 0) != ((ext & EXT_EXTRA) != 0) || (code != KEY_NO_PAGE) != ((ext & EXT_PAGE) != 0))
                 return false;
         if (ext & EXT_EXTRA) {
-                if (*at != extra_len || memcmp(at + 1, extra, extra_len) != 0)
+                if (*at != extra_len)
                         return false;
                 at += 1 + extra_len;
+                if (!same_tail(at, extra + extra_len, extra_len))
+                        return false;
         }
         if (ext & EXT_PAGE) {
                 if (*at != code || memcmp(at + 1, extra + extra_len, PAGE_NUMBER) != 0)

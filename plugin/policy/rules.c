@@ -301,45 +301,12 @@ bool policy_rules_of_queries(const struct policy_rules *rules)
                rules->n_host_tags;
 }
 
-const struct policy_rule *policy_rules_find_client(const struct policy_rules *rules, const uint8_t *client,
-                                                   size_t len)
+static void put_byte(struct policy_composed *c, char byte)
 {
-        uint32_t number = rules->clients.count ? subnets_find(&rules->clients, client, len) : 0;
-        return number ? &rules->client_rules.rules[number] : NULL;
-}
-
-static uint8_t lesser(uint8_t a, uint8_t b)
-{
-        return a < b ? a : b;
-}
-
-struct policy_ecs policy_rules_ecs(const struct policy_rules *rules, const uint8_t *name, size_t len,
-                                   const struct policy_rule *client)
-{
-        struct policy_ecs ecs = rules->ecs;
-        int64_t zone = rules->query_zones.names.count ? suffixes_find(&rules->query_zones.names, name, len)
-                                                      : SUFFIX_NONE;
-        if (zone != SUFFIX_NONE)
-                ecs = rules->query_zones.rules.rules[suffixes_value(&rules->query_zones.names, zone)].ecs;
-        if (client && client->set & POLICY_SET_ECS) {
-                ecs.ipv4 = lesser(ecs.ipv4, client->ecs.ipv4);
-                ecs.ipv6 = lesser(ecs.ipv6, client->ecs.ipv6);
-        }
-        return ecs;
-}
-
-static void put_bytes(struct policy_composed *c, const char *text, size_t len)
-{
-        if (len > POLICY_TAG_MAX - (size_t)c->len) {
+        if (c->len == POLICY_TAG_MAX)
                 c->too_long = true;
-                return;
-        }
-        if (c->tag != c->room) {
-                memcpy(c->room, c->tag, c->len);
-                c->tag = c->room;
-        }
-        memcpy(c->room + c->len, text, len);
-        c->len += (uint8_t)len;
+        else
+                c->tag[c->len++] = byte;
 }
 
 static void begin_part(struct policy_composed *c)
@@ -353,19 +320,13 @@ static void put_text(struct policy_composed *c, const char *text, size_t len)
         if (len == 0)
                 return;
         for (; c->slashes > 0; c->slashes--)
-                put_bytes(c, "/", 1);
-        put_bytes(c, text, len);
-}
-
-/* A part of the tables. If it is all there is, it need not be copied. */
-static void put_tag(struct policy_composed *c, const struct policy_tag *tag)
-{
-        if (c->len > 0 || c->slashes > 0) {
-                put_text(c, tag->text, tag->len);
+                put_byte(c, '/');
+        if (len > POLICY_TAG_MAX - (size_t)c->len) {
+                c->too_long = true;
                 return;
         }
-        c->tag = tag->text;
-        c->len = tag->len;
+        memcpy(c->tag + c->len, text, len);
+        c->len += (uint8_t)len;
 }
 
 /* What a host says may be anything, from its clients for one: it must not look like two parts. */
@@ -394,17 +355,17 @@ static uint32_t listener_tag(const struct policy_rules *rules, const struct poli
 void policy_rules_compose(const struct policy_rules *rules, const struct policy_rule *client,
                           const struct policy_origin *origin, struct policy_composed *c)
 {
-        c->tag = c->room;
         c->len = c->slashes = 0;
         c->begun = c->too_long = false;
         if (rules->n_listeners) {
+                const struct policy_tag *tag = &rules->tags[listener_tag(rules, origin)];
                 begin_part(c);
-                put_tag(c, &rules->tags[listener_tag(rules, origin)]);
+                put_text(c, tag->text, tag->len);
         }
         if (rules->client_tags) {
+                const struct policy_tag *tag = policy_rules_client_tag(rules, client);
                 begin_part(c);
-                if (client && client->set & POLICY_SET_TAG)
-                        put_tag(c, &rules->tags[client->tag]);
+                put_text(c, tag->text, tag->len);
         }
         for (uint32_t i = 0; i < rules->n_host_tags; i++) {
                 begin_part(c);

@@ -144,10 +144,25 @@ bool policy_rules_finish(struct policy_rules *rules);
 bool policy_rules_of_queries(const struct policy_rules *rules);
 
 /* For lookups. `name` is folded; `client` of 0, 4 or 16 bytes. */
-struct policy_ecs policy_rules_ecs(const struct policy_rules *rules, const uint8_t *name, size_t len,
-                                   const struct policy_rule *client);
-const struct policy_rule *policy_rules_find_client(const struct policy_rules *rules, const uint8_t *client,
-                                                   size_t len);
+static inline struct policy_ecs policy_rules_ecs(const struct policy_rules *rules, const uint8_t *name,
+                                                 size_t len, const struct policy_rule *client)
+{
+        struct policy_ecs ecs = rules->ecs;
+        int64_t zone = suffixes_find(&rules->query_zones.names, name, len);
+        if (zone != SUFFIX_NONE)
+                ecs = rules->query_zones.rules.rules[suffixes_value(&rules->query_zones.names, zone)].ecs;
+        if (client && client->set & POLICY_SET_ECS) {
+                ecs.ipv4 = client->ecs.ipv4 < ecs.ipv4 ? client->ecs.ipv4 : ecs.ipv4;
+                ecs.ipv6 = client->ecs.ipv6 < ecs.ipv6 ? client->ecs.ipv6 : ecs.ipv6;
+        }
+        return ecs;
+}
+static inline const struct policy_rule *policy_rules_find_client(const struct policy_rules *rules,
+                                                                 const uint8_t *client, size_t len)
+{
+        uint32_t number = subnets_find(&rules->clients, client, len);
+        return number ? &rules->client_rules.rules[number] : NULL;
+}
 /* A query's origin, as far as its host tells. */
 typedef const char *(*policy_host_tag)(void *ctx, const char *name);
 struct policy_origin {
@@ -161,15 +176,25 @@ struct policy_origin {
 /* A tag while it is put together: a part from each source, separated by '/'. Every source has its place, so
  * that no two of them can be mistaken for each other; empty ones at the end are left out. */
 struct policy_composed {
-        const char *tag; /* one that the tables have, or `room` */
+        char tag[POLICY_TAG_MAX];
         uint8_t len;
         uint8_t slashes; /* that are due before the next part that is not empty */
         bool begun, too_long;
-        char room[POLICY_TAG_MAX];
 };
 
-/* The tables' parts: of the listener, of the client's network, of the host. The result is good as long as the
- * rules and `composed` are. */
+/* The tag that the tables give to a query, when there can be no part but that of the client's network (NULL:
+ * it is in none). */
+static inline bool policy_rules_plain(const struct policy_rules *rules)
+{
+        return rules->n_listeners == 0 && rules->n_host_tags == 0;
+}
+static inline const struct policy_tag *policy_rules_client_tag(const struct policy_rules *rules,
+                                                               const struct policy_rule *client)
+{
+        return &rules->tags[client && client->set & POLICY_SET_TAG ? client->tag : 0];
+}
+
+/* The tables' parts: of the listener, of the client's network, of the host. */
 void policy_rules_compose(const struct policy_rules *rules, const struct policy_rule *client,
                           const struct policy_origin *origin, struct policy_composed *composed);
 /* The last part, the hook's. */

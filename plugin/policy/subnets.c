@@ -166,10 +166,11 @@ static bool build_row(struct subnets *set, unsigned row, struct subnet_item *ite
 static bool index_row4(struct subnets *set)
 {
         enum {
+                BITS_LEAST = 8,
                 BITS_MOST = 16,
         };
         size_t count = set->row[0].count;
-        unsigned bits = 1;
+        unsigned bits = BITS_LEAST;
         while (bits < BITS_MOST && (size_t)1 << bits < 2 * count)
                 bits++;
         set->shift4 = 32 - bits;
@@ -233,9 +234,7 @@ static uint32_t find6(const struct subnets *set, subnet_address want)
         return set->row[1].value[at];
 }
 
-uint32_t subnets_find(const struct subnets *set, const uint8_t *addr, size_t len)
+uint32_t subnets_search(const struct subnets *set, const uint8_t *addr, size_t len)
 {
-        if (set->count == 0)
-                return 0;
         return len == 4 ? find4(set, get_be32(addr)) : len == 16 ? find6(set, number(addr, len)) : 0;
 }

@@ -54,7 +54,13 @@ bool subnets_add(struct subnets *set, const struct subnet *net, uint32_t value);
 typedef uint32_t (*subnets_join)(void *ctx, uint32_t outer, uint32_t inner);
 bool subnets_finish(struct subnets *set, subnets_join join, void *ctx);
 
-/* The value for an address of 4 or 16 bytes; 0: in no network. */
-uint32_t subnets_find(const struct subnets *set, const uint8_t *addr, size_t len);
+/* The value for an address of 4 or 16 bytes, in a set that has some. */
+uint32_t subnets_search(const struct subnets *set, const uint8_t *addr, size_t len);
+
+/* The same; 0: in no network. */
+static inline uint32_t subnets_find(const struct subnets *set, const uint8_t *addr, size_t len)
+{
+        return set->count ? subnets_search(set, addr, len) : 0;
+}
 
 #endif

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "policy/suffixes.h"
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 enum {
         SLOTS_LEAST = 16,
@@ -27,30 +25,55 @@ void suffixes_fini(struct suffixes *set)
         *set = (struct suffixes){0};
 }
 
-static uint32_t hash_of(const struct suffixes *set, const uint8_t *name, size_t len)
+/* Byte 0 lowest. */
+static inline uint64_t load8(const uint8_t *p)
 {
-        return (uint32_t)(XXH3_64bits_withSeed(name, len, set->seed) >> 32);
+        uint64_t word;
+        memcpy(&word, p, sizeof word);
+        return le64toh(word);
 }
 
-/* The bits of the filter that stand for a name. Half of the slots are used at most, so a quarter of the bits
- * are set at most, and of sixteen names that are not there one at most passes. */
-static inline uint64_t *filter_word(const struct suffixes *set, uint32_t hash, uint64_t *bits)
+static inline uint64_t mix(uint64_t hash)
 {
-        uint64_t mix = hash * UINT64_C(0x9e3779b97f4a7c15);
-        *bits = UINT64_C(1) << (mix >> 58) | UINT64_C(1) << (mix >> 52 & 63);
-        return &set->filter[(mix >> 20 & set->mask) / FILTER_SLOTS];
+        hash *= UINT64_C(0x9e3779b97f4a7c15);
+        return hash ^ hash >> 32;
+}
+
+/* Names are short, and there may be several to hash in a lookup: mostly it is the first and the last eight
+ * bytes, which may overlap. */
+static inline uint32_t hash_of(const struct suffixes *set, const uint8_t *name, size_t len)
+{
+        uint8_t room[8] = {0};
+        if (len < sizeof room)
+                name = memcpy(room, name, len);
+        const uint8_t *last = len < sizeof room ? room : name + len - 8;
+        uint64_t hash = mix(set->seed ^ load8(last));
+        for (; name < last; name += 8)
+                hash = mix((hash + set->seed) ^ load8(name));
+        return (uint32_t)(mix(hash + len) >> 32);
+}
+
+/* The filter has a word for FILTER_SLOTS slots, and two bits in it for each name that belongs there. Half of
+ * the slots are used at most, so a quarter of the bits are set at most, and of sixteen names that are not
+ * there about one passes. */
+static inline uint64_t *filter_word(const struct suffixes *set, uint32_t hash)
+{
+        return &set->filter[(hash & set->mask) / FILTER_SLOTS];
+}
+
+static inline uint64_t filter_bits(uint32_t hash)
+{
+        return UINT64_C(1) << (hash >> 26) | UINT64_C(1) << (hash >> 20 & 63);
 }
 
 static void filter_put(struct suffixes *set, uint32_t hash)
 {
-        uint64_t bits;
-        *filter_word(set, hash, &bits) |= bits;
+        *filter_word(set, hash) |= filter_bits(hash);
 }
 
 static inline bool filter_passes(const struct suffixes *set, uint32_t hash)
 {
-        uint64_t bits;
-        return (~*filter_word(set, hash, &bits) & bits) == 0;
+        return (~*filter_word(set, hash) & filter_bits(hash)) == 0;
 }
 
 /* The slot with this name, or the free one where it belongs. */
@@ -144,6 +167,8 @@ uint32_t *suffixes_put(struct suffixes *set, const uint8_t *name, size_t len)
                 set->count++;
                 set->depths[labels / 64] |= UINT64_C(1) << labels % 64;
                 set->lengths[len / 64] |= UINT64_C(1) << len % 64;
+                if (labels < set->least || set->count == 1)
+                        set->least = labels;
                 filter_put(set, hash);
                 *slot = (uint64_t)hash << 32 | set->count;
         }
@@ -155,18 +180,22 @@ static inline bool has_bit(const uint64_t *words, size_t bit)
         return words[bit / 64] >> bit % 64 & 1;
 }
 
-int64_t suffixes_find(const struct suffixes *set, const uint8_t *name, size_t len)
+/* The slot with this very name, or 0. */
+static inline uint64_t slot_with(const struct suffixes *set, const uint8_t *name, size_t len)
 {
-        if (set->count == 0)
-                return SUFFIX_NONE;
+        if (!has_bit(set->lengths, len))
+                return 0;
+        uint32_t hash = hash_of(set, name, len);
+        return filter_passes(set, hash) ? *probe(set, hash, name, len) : 0;
+}
+
+int64_t suffixes_search(const struct suffixes *set, const uint8_t *name, size_t len)
+{
         for (unsigned depth = labels_of(name);; depth--) {
-                if (has_bit(set->depths, depth) && has_bit(set->lengths, len)) {
-                        uint32_t hash = hash_of(set, name, len);
-                        uint64_t slot = filter_passes(set, hash) ? *probe(set, hash, name, len) : 0;
-                        if (slot != 0)
-                                return (int64_t)(uint32_t)slot - 1;
-                }
-                if (depth == 0)
+                uint64_t slot = has_bit(set->depths, depth) ? slot_with(set, name, len) : 0;
+                if (slot != 0)
+                        return (int64_t)(uint32_t)slot - 1;
+                if (depth <= set->least)
                         return SUFFIX_NONE;
                 size_t label = *name + 1u;
                 name += label;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * A set of domain names, each standing for itself and everything below, with a number each: which is the
- * longest one that a name is in? One probe for each label count that the set has, from the longest down, and
- * a filter before it, so that a name in none of a million zones seldom touches the large table. Built once,
- * then only read. */
+ * longest one that a name is in? The name's suffixes are looked up from the longest down, if some name of the
+ * set has as many labels and bytes; in a filter first, so that a name in none of a million zones seldom
+ * touches the large table. Built once, then only read. */
 #ifndef POLICY_SUFFIXES_H
 #define POLICY_SUFFIXES_H
 
@@ -16,13 +16,14 @@ enum {
 struct suffixes {
         uint64_t *slots; /* upper half: hash, lower half: item + 1; 0: free */
         uint64_t mask;
-        uint64_t *filter; /* a word for FILTER_SLOTS slots; two bits of one word are set for each name */
+        uint64_t *filter;
         struct suffix_item *items;
         uint8_t *names; /* length (1), wire form */
         size_t count, items_room, names_len, names_room;
         uint64_t seed;
         uint64_t depths[2];  /* a bit for each number of labels that some name has */
         uint64_t lengths[4]; /* and for each length in bytes */
+        unsigned least;      /* labels */
 };
 
 struct suffix_item {
@@ -37,8 +38,15 @@ void suffixes_fini(struct suffixes *set);
  * next call. */
 uint32_t *suffixes_put(struct suffixes *set, const uint8_t *name, size_t len);
 
-/* The item of the longest suffix that `name` (wire form, folded, valid) is equal to or below; SUFFIX_NONE. */
-int64_t suffixes_find(const struct suffixes *set, const uint8_t *name, size_t len);
+/* The item of the longest suffix that `name` (wire form, folded, valid) is equal to or below, in a set that
+ * has some; SUFFIX_NONE. */
+int64_t suffixes_search(const struct suffixes *set, const uint8_t *name, size_t len);
+
+/* The same, in any set. */
+static inline int64_t suffixes_find(const struct suffixes *set, const uint8_t *name, size_t len)
+{
+        return set->count ? suffixes_search(set, name, len) : SUFFIX_NONE;
+}
 
 static inline uint32_t suffixes_value(const struct suffixes *set, int64_t item)
 {

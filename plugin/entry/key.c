@@ -30,6 +30,11 @@ void entry_key_init(struct entry_key *key, const uint8_t *name, size_t name_len,
 
 bool entry_key_add_tag(struct entry_key *key, const char *tag, size_t len)
 {
+        enum {
+                BLOCK = 16,
+        };
+        _Static_assert(SARDINE_TAG_MAX % BLOCK == 0, "whole blocks of a tag can be read");
+        _Static_assert(KEY_AT_NAME + 255 + 1 + 2 * SARDINE_TAG_MAX <= KEY_MAX, "and written");
         uint8_t *extra = key->bytes + KEY_AT_NAME + key->bytes[KEY_AT_NAME_LEN];
         size_t extra_len = key->bytes[KEY_AT_EXTRA_LEN];
         size_t host = extra_len ? extra[0] : 0, options = extra_len ? extra_len - 1 - host : 0;
@@ -40,7 +45,11 @@ bool entry_key_add_tag(struct entry_key *key, const char *tag, size_t len)
         uint8_t *end = extra + 1 + host + len;
         if (options)
                 memmove(end, extra + 1 + host, options);
-        memcpy(extra + 1 + host, tag, len);
+        if (options)
+                memcpy(extra + 1 + host, tag, len);
+        else /* nothing follows: whole blocks, for a call would take longer */
+                for (size_t i = 0; i < len; i += BLOCK)
+                        memcpy(extra + 1 + host + i, tag + i, BLOCK);
         memcpy(end + options, mark, sizeof mark);
         extra[0] = (uint8_t)(host + len);
         key->bytes[KEY_AT_EXTRA_LEN] = (uint8_t)whole;

@@ -42,8 +42,9 @@ static inline const uint8_t *entry_key_name(const struct entry_key *key, size_t 
 void entry_key_init(struct entry_key *key, const uint8_t *name, size_t name_len, uint16_t qtype, bool rd,
                     bool cd, const uint8_t *extra, size_t extra_len);
 
-/* Add to the tag. Such a key is never the same as one with another tag from the host, whatever the two
- * together spell. false: tag or key would be too long; the key is as it was. */
+/* Add to the tag: `len` bytes of an array of SARDINE_TAG_MAX (the others are read, but do not matter). Such a
+ * key is never the same as one with another tag from the host, whatever the two together spell. false: tag or
+ * key would be too long; the key is as it was. */
 bool entry_key_add_tag(struct entry_key *key, const char *tag, size_t len);
 
 /* Network codes, see LAYOUT.md. */

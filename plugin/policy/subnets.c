@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/bytes.h"
 #include "wire/ecs.h"
 
 bool subnet_from_text(const char *text, struct subnet *net)
@@ -208,23 +207,10 @@ bool subnets_finish(struct subnets *set, subnets_join join, void *ctx)
         return built && index_row4(set);
 }
 
-/* Invariant of both: the range at `at` begins at `want` or before, and the one looked for is less than `left`
- * behind it. */
-static uint32_t find4(const struct subnets *set, uint32_t want)
-{
-        const uint32_t *place = &set->place4[want >> set->shift4];
-        uint32_t at = place[0];
-        for (uint32_t left = place[1] - at + 1; left > 1;) {
-                uint32_t half = left / 2;
-                at += set->first4[at + half] <= want ? half : 0;
-                left -= half;
-        }
-        return set->row[0].value[at];
-}
-
-static uint32_t find6(const struct subnets *set, subnet_address want)
+uint32_t subnets_find6(const struct subnets *set, const uint8_t *addr)
 {
         const subnet_address *first = set->row[1].first;
+        subnet_address want = number(addr, 16);
         size_t at = 0;
         for (size_t left = set->row[1].count; left > 1;) {
                 size_t half = left / 2;
@@ -232,9 +218,4 @@ static uint32_t find6(const struct subnets *set, subnet_address want)
                 left -= half;
         }
         return set->row[1].value[at];
-}
-
-uint32_t subnets_search(const struct subnets *set, const uint8_t *addr, size_t len)
-{
-        return len == 4 ? find4(set, get_be32(addr)) : len == 16 ? find6(set, number(addr, len)) : 0;
 }

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/bytes.h"
+
 typedef unsigned __int128 subnet_address;
 
 struct subnet {
@@ -54,13 +56,24 @@ bool subnets_add(struct subnets *set, const struct subnet *net, uint32_t value);
 typedef uint32_t (*subnets_join)(void *ctx, uint32_t outer, uint32_t inner);
 bool subnets_finish(struct subnets *set, subnets_join join, void *ctx);
 
-/* The value for an address of 4 or 16 bytes, in a set that has some. */
-uint32_t subnets_search(const struct subnets *set, const uint8_t *addr, size_t len);
+/* For addresses of 16 bytes, in a set that has some networks. */
+uint32_t subnets_find6(const struct subnets *set, const uint8_t *addr);
 
-/* The same; 0: in no network. */
+/* The value for an address of 4 or 16 bytes; 0: in no network. */
 static inline uint32_t subnets_find(const struct subnets *set, const uint8_t *addr, size_t len)
 {
-        return set->count ? subnets_search(set, addr, len) : 0;
+        if (set->count == 0 || len != 4)
+                return set->count && len == 16 ? subnets_find6(set, addr) : 0;
+        uint32_t want = get_be32(addr);
+        const uint32_t *place = &set->place4[want >> set->shift4];
+        uint32_t at = place[0];
+        /* Invariant: range `at` begins at `want` or before, and the one looked for is less than `left` on. */
+        for (uint32_t left = place[1] - at + 1; left > 1;) {
+                uint32_t half = left / 2;
+                at += set->first4[at + half] <= want ? half : 0;
+                left -= half;
+        }
+        return set->row[0].value[at];
 }
 
 #endif

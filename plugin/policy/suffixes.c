@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 enum {
         SLOTS_LEAST = 16,
         FILTER_SLOTS = 16,
@@ -33,47 +36,46 @@ static inline uint64_t load8(const uint8_t *p)
         return le64toh(word);
 }
 
-static inline uint64_t mix(uint64_t hash)
+static uint32_t hash_of(const struct suffixes *set, const uint8_t *name, size_t len)
 {
-        hash *= UINT64_C(0x9e3779b97f4a7c15);
-        return hash ^ hash >> 32;
+        return (uint32_t)(XXH3_64bits_withSeed(name, len, set->seed) >> 32);
 }
 
-/* Names are short, and there may be several to hash in a lookup: mostly it is the first and the last eight
- * bytes, which may overlap. */
-static inline uint32_t hash_of(const struct suffixes *set, const uint8_t *name, size_t len)
+/* The filter has two bits in one word for each name. Half of the slots are used at most, so a quarter of the
+ * bits are set at most, and of sixteen names that are not there about one passes. Only the first eight bytes
+ * and the length count: that is quick, and tells most names apart. */
+struct filter_place {
+        uint64_t *word, bits;
+};
+
+static inline struct filter_place filter_place(const struct suffixes *set, const uint8_t *name, size_t len)
 {
-        uint8_t room[8] = {0};
-        if (len < sizeof room)
-                name = memcpy(room, name, len);
-        const uint8_t *last = len < sizeof room ? room : name + len - 8;
-        uint64_t hash = mix(set->seed ^ load8(last));
-        for (; name < last; name += 8)
-                hash = mix((hash + set->seed) ^ load8(name));
-        return (uint32_t)(mix(hash + len) >> 32);
+        uint64_t hash = ((load8(name) ^ set->seed) + len) * UINT64_C(0x9e3779b97f4a7c15);
+        hash = (hash ^ hash >> 32) * UINT64_C(0x9e3779b97f4a7c15);
+        return (struct filter_place){&set->filter[(hash >> 32 & set->mask) / FILTER_SLOTS],
+                                     UINT64_C(1) << (hash >> 58) | UINT64_C(1) << (hash >> 26 & 63)};
 }
 
-/* The filter has a word for FILTER_SLOTS slots, and two bits in it for each name that belongs there. Half of
- * the slots are used at most, so a quarter of the bits are set at most, and of sixteen names that are not
- * there about one passes. */
-static inline uint64_t *filter_word(const struct suffixes *set, uint32_t hash)
+/* Names that are too short for it are not in it. */
+static inline bool filter_takes(size_t len)
 {
-        return &set->filter[(hash & set->mask) / FILTER_SLOTS];
+        return len >= sizeof(uint64_t);
 }
 
-static inline uint64_t filter_bits(uint32_t hash)
+static void filter_put(struct suffixes *set, const uint8_t *name, size_t len)
 {
-        return UINT64_C(1) << (hash >> 26) | UINT64_C(1) << (hash >> 20 & 63);
+        if (!filter_takes(len))
+                return;
+        struct filter_place place = filter_place(set, name, len);
+        *place.word |= place.bits;
 }
 
-static void filter_put(struct suffixes *set, uint32_t hash)
+static inline bool filter_passes(const struct suffixes *set, const uint8_t *name, size_t len)
 {
-        *filter_word(set, hash) |= filter_bits(hash);
-}
-
-static inline bool filter_passes(const struct suffixes *set, uint32_t hash)
-{
-        return (~*filter_word(set, hash) & filter_bits(hash)) == 0;
+        if (!filter_takes(len))
+                return true;
+        struct filter_place place = filter_place(set, name, len);
+        return (*place.word & place.bits) == place.bits;
 }
 
 /* The slot with this name, or the free one where it belongs. */
@@ -113,7 +115,11 @@ static bool grow_slots(struct suffixes *set)
                 while (slots[at] != 0)
                         at = (at + 1) & set->mask;
                 slots[at] = old[i];
-                filter_put(set, (uint32_t)(old[i] >> 32));
+        }
+        for (size_t i = 0; i < set->count; i++) {
+                size_t len;
+                const uint8_t *name = suffixes_name(set, i, &len);
+                filter_put(set, name, len);
         }
         free(old);
         set->slots = slots;
@@ -169,7 +175,7 @@ uint32_t *suffixes_put(struct suffixes *set, const uint8_t *name, size_t len)
                 set->lengths[len / 64] |= UINT64_C(1) << len % 64;
                 if (labels < set->least || set->count == 1)
                         set->least = labels;
-                filter_put(set, hash);
+                filter_put(set, name, len);
                 *slot = (uint64_t)hash << 32 | set->count;
         }
         return &set->items[(uint32_t)*slot - 1].value;
@@ -183,10 +189,9 @@ static inline bool has_bit(const uint64_t *words, size_t bit)
 /* The slot with this very name, or 0. */
 static inline uint64_t slot_with(const struct suffixes *set, const uint8_t *name, size_t len)
 {
-        if (!has_bit(set->lengths, len))
+        if (!has_bit(set->lengths, len) || !filter_passes(set, name, len))
                 return 0;
-        uint32_t hash = hash_of(set, name, len);
-        return filter_passes(set, hash) ? *probe(set, hash, name, len) : 0;
+        return *probe(set, hash_of(set, name, len), name, len);
 }
 
 int64_t suffixes_search(const struct suffixes *set, const uint8_t *name, size_t len)

@@ -12,8 +12,7 @@
 
 enum {
         MESSAGE_HEADER = 12,
-        MESSAGE_OPT = 11,         /* an OPT record without options */
-        MESSAGE_NETWORK = 8 + 16, /* an option with a network, at most */
+        MESSAGE_OPT = 11, /* an OPT record without options */
         MESSAGE_SERVFAIL = 2,
         MESSAGE_NXDOMAIN = 3,
         MESSAGE_REFUSED = 5,

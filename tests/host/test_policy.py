@@ -103,6 +103,17 @@ class Policies(DnsdistTest):
             self.assertEqual(self.upstream.asked("www.example"), n, host.text())
         self.assertIn('"key_errors": 0', host.console("pc:getPolicyStats()"))
 
+    def b24_listeners_share_nothing(self):
+        ports = [harness.free_port() for _ in range(2)]
+        policy = self.policy(f"return {{ tags = {{ listeners = {{ [':{ports[0]}'] = 'x', ['127.0.0.1:{ports[1]}'] = 'y' }} }} }}")
+        host = self.start("".join(f"addLocal('127.0.0.1:{port}')\n" for port in ports) + cache(policy))
+        self.serve("www.example")
+        for asked, port in enumerate([host.port, *ports], 1):
+            host.port = port
+            for _ in range(2):
+                host.ask(query("www.example"))
+                self.assertEqual(self.upstream.asked("www.example"), asked)
+
     def test_lua_5_4_is_loaded_for_a_policy_only(self):
         for policy in (None, self.policy("return {}")):
             options = f"{{policy={str(policy)!r}}}" if policy else "{}"

@@ -121,6 +121,25 @@ function test.hooks_see_what_the_program_says()
     raises("'group' must not be empty", cache.expunge, cache, {group = ''})
 end
 
+function test.what_the_upstream_is_to_be_told()
+    local cache <close> = new()
+    assert(cache:policy_load(write [[
+        local networks = {four = '192.0.2.0/24', six = '2001:db8::/32', none = false}
+        return {
+            ecs = {ipv4 = 20},
+            key = function(q) return {ecs = networks[q.qname:label(1)]} end,
+        }]]))
+    local own = {ecs = '\0\1\24\0\203\0\113'}
+    for name, told in pairs {four = '192.0.0.0/20', six = '2001:db8::/32', none = false, own = '203.0.112.0/20'} do
+        local outcome, _, _, details = cache:lookup(query(name .. '.example.', 'A', own))
+        equal(outcome, 'miss')
+        equal(details.ecs, told)
+        equal(details.ecs_ipv4, name == 'none' and 0 or 20)
+    end
+    local _, _, _, details = cache:lookup(query('own.example.', 'A'))
+    equal(details.ecs, nil)
+end
+
 function test.lists_of_what_must_go()
     local cache <close> = new()
     kit.fill(cache, 'a.bad.example.', '\192\0\2\1')

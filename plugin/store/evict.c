@@ -10,7 +10,8 @@ enum {
         BATCH = 16,       /* entries whose buckets are fetched at once */
         LOOK_AT = 64,     /* entries that evict_some looks at before it takes whatever comes */
         VICTIMS = 4,      /* segments that one put reclaims at most */
-        SPARES = 4,       /* segments that it passes over for each */
+        SPARES = 4,       /* segments that it passes over for each, */
+        ASKS = 4096,      /* but none any more when a judge has been asked about so many entries */
         COMPACT_FROM = 8, /* segments in use; with fewer there is nothing to win */
         COMPACTIONS = 4,  /* segments compacted whenever one is filled, at most */
         LARGE_ENTRY = 512,
@@ -180,7 +181,7 @@ static bool sweeping(const struct store *store, const struct sweep *sweep)
 struct worth {
         uint32_t stays, popular;
 };
-static struct worth look_through(struct store *store, uint32_t s, uint32_t now)
+static struct worth look_through(struct store *store, uint32_t s, unsigned *asked, uint32_t now)
 {
         struct candidate batch[BATCH];
         struct worth worth = {0, 0};
@@ -193,6 +194,7 @@ static struct worth look_through(struct store *store, uint32_t s, uint32_t now)
                                 continue;
                         int popularity = (int)slot_popularity(slot_get(slot));
                         int verdict = judge(store, c->entry, (uint32_t)popularity);
+                        *asked += store->options.judge != NULL;
                         if (verdict == STORE_GOES) {
                                 if (store->options.judge) {
                                         drop(store, slot);
@@ -211,11 +213,11 @@ static struct worth look_through(struct store *store, uint32_t s, uint32_t now)
 }
 
 /* Not this one, if nearly all of it would stay: copying it would win nothing. As if it had been copied. */
-static bool spare(struct store *store, struct sweep *sweep, uint32_t now)
+static bool spare(struct store *store, struct sweep *sweep, unsigned *asked, uint32_t now)
 {
         struct candidate batch[BATCH];
         struct segment *segment = &store->log.segments[sweep->segment];
-        struct worth worth = look_through(store, sweep->segment, now);
+        struct worth worth = look_through(store, sweep->segment, asked, now);
         sweep->judged = store->options.judge != NULL;
         if (worth.stays < store->log.segment_size / 4 * 3)
                 return false;
@@ -438,11 +440,13 @@ int evict_make_room(struct store *store, unsigned class, uint32_t stride, uint32
         /* What a judge lets stay need not be popular: it is copied to the new ones as well as to the proven.
          */
         const unsigned reserve = store->reserve + (store->options.judge != NULL);
+        unsigned asked = 0;
         for (unsigned n = 0; n < VICTIMS && available(store) <= reserve; n++, copy /= 2) {
                 struct sweep victim = choose_victim(store, false, now);
                 if (victim.segment == NO_SEGMENT)
                         break;
-                for (unsigned spared = 0; spared < SPARES && !victim.clean && spare(store, &victim, now);
+                for (unsigned spared = 0;
+                     spared < SPARES && asked < ASKS && !victim.clean && spare(store, &victim, &asked, now);
                      spared++)
                         victim = choose_victim(store, false, now);
                 /* Of what is left in it after the judge has been asked, or of what is clean, nothing more has

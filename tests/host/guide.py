@@ -183,21 +183,32 @@ def warm(operator, line):
     saved = (state / "main.cache").stat()
     assert saved.st_size > 0 and saved.st_uid != 0
     inside("dnsdist", "--check-config")
-    assert (state / "main.cache").stat() == saved
+    left = (state / "main.cache").stat()
+    assert (left.st_ino, left.st_mtime_ns, left.st_uid) == (saved.st_ino, saved.st_mtime_ns, saved.st_uid)
     operator.start()
     deadline = time.monotonic() + 20
     while not operator.console("pc:toString()").startswith(f"{len(NAMES)}/"):
         assert time.monotonic() < deadline, operator.console("pc:toString()")
     assert [operator.ask(name) for name in NAMES] == [0] * len(NAMES)
-    # The tool, on the file of a running dnsdist.
+    # The tool, on the file of a running dnsdist; by root, on that of one that is down.
     commands = re.findall(r"(?m)^(sardinectl .*)$", text_of("WARM.md"))
-    assert len(commands) > 4, commands
-    for command in commands:
-        text = inside("sh", "-ec", "cd /tmp\n" + command.replace("FILE", file))
-        print("   $", command)
-        assert text or ">" in command, command
-    assert "example.org" in pathlib.Path(ROOT + "/tmp/names").read_text(encoding="utf-8")
+    assert len(commands) > 6, commands
+    for purges in (False, True):
+        for command in commands:
+            if ("purge" in command) == purges:
+                print("   $", command)
+                text = inside("sh", "-ec", "cd /tmp\n" + command.replace("FILE", file))
+                assert text or ">" in command, command
+        if not purges:
+            assert "example.org" in pathlib.Path(ROOT + "/tmp/names").read_text(encoding="utf-8")
+            operator.stop()
+    operator.start()
+    while not operator.console("pc:toString()").startswith("1/"):
+        assert time.monotonic() < deadline + 30, operator.console("pc:toString()")
+    assert [operator.ask(name) for name in NAMES] == [1, 1, 1, 0]
+    assert operator.console("pc:expungeByName('example.org')") == "1"
     operator.stop()
+    assert (state / "main.cache").stat().st_uid == saved.st_uid
 
 
 def mistakes(operator, line):

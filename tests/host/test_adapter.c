@@ -215,6 +215,26 @@ static void test_skip_flags(void **state)
         sardine_dnsdist_destroy(id);
 }
 
+static void test_what_is_kept_is_marked(void **state)
+{
+        (void)state;
+        sardine_cache *cache;
+        uint32_t id = new_cache(&cache);
+        sardine_dnsdist_attach(0, id);
+        for (unsigned number = 1; number <= 3; number++) {
+                struct packet p;
+                sardine_dnsdist_mark_kept(number > 1);
+                set_query(&p, number);
+                assert_int_equal(sardine_dnsdist_lookup(0, &p), 0);
+                set_response(&p, 0);
+                p.skip = number == 3;
+                sardine_dnsdist_response(&p);
+                assert_int_equal(p.has_hit, number == 2); /* the tag that is not a token */
+        }
+        sardine_dnsdist_mark_kept(0);
+        sardine_dnsdist_destroy(id);
+}
+
 static void test_failure_ttl(void **state)
 {
         (void)state;
@@ -493,6 +513,7 @@ int main(void)
             cmocka_unit_test(test_nothing_is_missing),
             cmocka_unit_test(test_miss_store_hit),
             cmocka_unit_test(test_skip_flags),
+            cmocka_unit_test(test_what_is_kept_is_marked),
             cmocka_unit_test(test_failure_ttl),
             cmocka_unit_test(test_pools),
             cmocka_unit_test(test_tags_that_are_not_ours),

@@ -28,8 +28,8 @@ def sanitizer(environment):
 
 def ports():
     """Port numbers below those that the kernel gives to anybody's sockets, in an order of this process."""
-    low, high = 10000, int(open("/proc/sys/net/ipv4/ip_local_port_range").read().split()[0])
-    numbers = list(range(low, high))
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
+        numbers = list(range(10000, int(file.read().split()[0])))
     random.Random(os.getpid()).shuffle(numbers)
     yield from numbers
 

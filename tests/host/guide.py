@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -109,6 +110,16 @@ class Operator:
         return block.replace("8083", str(self.web_port)).replace("password='...'", f"password='{PASSWORD}', apiKey='{KEY}'")
 
 
+def state_folder():
+    """Empty, as systemd makes it for the drop-in."""
+    state = pathlib.Path(ROOT + STATE)
+    shutil.rmtree(state, ignore_errors=True)
+    state.mkdir()
+    inside("chown", "_dnsdist:_dnsdist", STATE)
+    inside("chmod", "750", STATE)
+    return state
+
+
 def drop_in(operator):
     line = example("README.md", "lua", "require('sardine').replace()\n")
     assert line == "require('sardine').replace()\n", line
@@ -136,6 +147,7 @@ def examples_are_configurations(operator, line):
 
 
 def watch(operator, line):
+    state = state_folder()
     operator.write(line, "pc = newPacketCache(10000)\n", operator.web_block())
     operator.start()
     for name in NAMES + NAMES:
@@ -156,6 +168,8 @@ def watch(operator, line):
         print("   >", command)
         text = operator.console(command)
         assert text or "expunge" in command or "dump" in command or "get" in command, command
+    (dumped,) = [json.loads(text) for text in (state / "wrong.json").read_text(encoding="utf-8").splitlines()]
+    assert dumped["name"] == "www.example.com." and dumped["response"], dumped
     operator.ask("www.example.com")
     status, text = operator.get("/api/v1/cache?pool=&name=example.com&suffix=", method="DELETE", key=KEY)
     if " 1.7." in operator.version:
@@ -167,10 +181,7 @@ def watch(operator, line):
 
 def warm(operator, line):
     """A restart."""
-    state = pathlib.Path(ROOT + STATE)
-    state.mkdir(exist_ok=True)  # as systemd does for the drop-in
-    inside("chown", "_dnsdist:_dnsdist", STATE)
-    inside("chmod", "750", STATE)
+    state = state_folder()
     file = STATE + "/main.cache"
     cache = example("WARM.md", "lua", "snapshot")
     assert file in cache
@@ -244,7 +255,7 @@ def main():
         with open(CONFIG, "w", encoding="utf-8") as file:
             file.write(stock)
         upstream.close()
-        for name in ("policy.lua", "sardine-copy", "wrong.json", "names"):
+        for name in ("policy.lua", "sardine-copy", "names"):
             if os.path.exists(f"{ROOT}/tmp/{name}"):
                 os.unlink(f"{ROOT}/tmp/{name}")
 

@@ -23,7 +23,9 @@ int journal_open(const char *path)
                 err = -ENOMEM;
         if (!err && pread(fd, bytes, len, 0) != (ssize_t)len)
                 err = -EIO;
-        if (!err && ftruncate(fd, (off_t)purge_record_check(bytes, len)) != 0)
+        size_t whole = err ? len : purge_record_check(bytes, len);
+        /* Only then: somebody else may have added a record since we looked. */
+        if (whole < len && ftruncate(fd, (off_t)whole) != 0)
                 err = -errno;
         free(bytes);
         if (err)

@@ -34,6 +34,7 @@ struct keeper {
         /* Under the lock. */
         bool ending, wanted, ended;
         int journal; /* -1: not opened yet */
+        bool gap;    /* since the save under way began, a purge could not be noted */
         /* The thread's own. */
         bool load_broken;
         uint64_t changes;                      /* of the cache, when it was last saved; at first: none */
@@ -68,11 +69,15 @@ static void give_up_journal(struct keeper *keeper, int err)
         if (keeper->journal >= 0)
                 close(keeper->journal);
         keeper->journal = -1;
-        unlink(keeper->journal_path);
-        if (unlink(keeper->path) == 0)
+        keeper->gap = true;
+        bool removed = unlink(keeper->path) == 0, absent = !removed && errno == ENOENT;
+        /* Not before it, and not without it: what the journal does say is still to hold. */
+        if (removed || absent)
+                unlink(keeper->journal_path);
+        if (removed)
                 tell(keeper, SARDINE_LOG_WARNING, "removed, for a purge could not be noted beside it",
                      sardine_strerror(err));
-        else if (errno != ENOENT)
+        else if (!absent)
                 tell(keeper, SARDINE_LOG_WARNING, "a purge could not be noted, nor the old snapshot removed",
                      sardine_strerror(err));
 }
@@ -159,8 +164,8 @@ static void renew_journal(struct keeper *keeper, uint64_t since)
                 if (fd >= 0)
                         close(fd);
                 unlink(keeper->journal_new);
-                /* The old one says more than needed: no harm. But is there one? */
-                if (keeper->journal < 0 && any)
+                /* The old one says more than needed: no harm. But is there one, and a whole one? */
+                if (any && (keeper->journal < 0 || keeper->gap))
                         give_up_journal(keeper, err);
         }
         free(bytes);
@@ -211,7 +216,7 @@ static int save(struct keeper *keeper)
         struct sardine_snapshot_result result;
         pthread_mutex_lock(&keeper->lock);
         keeper->status.saving = 1;
-        keeper->wanted = false;
+        keeper->wanted = keeper->gap = false;
         pthread_mutex_unlock(&keeper->lock);
         uint64_t changes = changes_of(cache), since;
         store_lock(cache->store);

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -283,6 +285,64 @@ static void b70_purges_missed_while_down(void **state)
         assert_int_equal(status(&new).loaded.purged, 3);
         assert_int_equal(look(&new, A)->outcome, SARDINE_MISS);
         assert_int_equal(look(&new, ASK("text.example", 257, .rd = true))->outcome, SARDINE_HIT);
+}
+
+/* Of a purge that finds no more room: the journal goes with the snapshot, never before it. */
+static void b70_a_journal_stays_with_a_snapshot_that_stays(void **state)
+{
+        (void)state;
+        keep(&old, 0, false, false);
+        fill_variety(&old, 5);
+        sardine_snapshot_request(old.cache);
+        await(&old, 0, 1);
+        expunge(&old, "example.com");
+        struct bytes journal = file_read(path_of("s.purges"));
+        assert_true(journal.len > 0);
+        free(journal.p);
+        assert_int_equal(truncate(path_of("s.purges"), JOURNAL_MOST + 1), 0);
+        /* nothing that unlink() removes */
+        assert_int_equal(rename(path_of("s"), path_of("dead")), 0);
+        assert_int_equal(mkdir(path_of("s"), 0700), 0);
+        expunge(&old, "cdn.example");
+        assert_non_null(strstr(log_text, "nor the old snapshot removed"));
+        assert_true(file_there(path_of("s.purges")));
+        assert_int_equal(rmdir(path_of("s")), 0);
+        assert_int_equal(rename(path_of("dead"), path_of("s")), 0);
+        expunge(&old, "none.example");
+        assert_false(file_there(path_of("s")) || file_there(path_of("s.purges")));
+}
+
+/* Two processes at once: neither cuts off what the other one has just written. */
+static void b70_purges_noted_by_many_at_once(void **state)
+{
+        (void)state;
+        enum {
+                PROCESSES = 8,
+                EACH = 100,
+        };
+        uint8_t record[PURGE_MAX];
+        const size_t len = purge_record_write(NULL, record);
+        for (unsigned p = 0; p < PROCESSES; p++) {
+                pid_t child = fork();
+                assert_true(child >= 0);
+                if (child > 0)
+                        continue;
+                for (unsigned i = 0; i < EACH; i++) {
+                        int fd = journal_open(path_of("s.purges"));
+                        if (fd < 0 || journal_append(fd, record, len) != 0)
+                                _exit(1);
+                        close(fd);
+                }
+                _exit(0);
+        }
+        for (unsigned p = 0; p < PROCESSES; p++) {
+                int status;
+                assert_true(wait(&status) > 0);
+                assert_int_equal(status, 0);
+        }
+        struct bytes journal = file_read(path_of("s.purges"));
+        assert_int_equal(journal.len, PROCESSES * EACH * len);
+        free(journal.p);
 }
 
 static void b70_a_purge_of_everything_too(void **state)
@@ -567,6 +627,8 @@ int main(void)
             cmocka_unit_test_setup_teardown(b70_a_purge_after_the_save_survives_the_process, setup, teardown),
             cmocka_unit_test_setup_teardown(b85_a_journal_cut_off_hides_nothing_behind_it, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_purges_missed_while_down, setup, teardown),
+            cmocka_unit_test_setup_teardown(b70_a_journal_stays_with_a_snapshot_that_stays, setup, teardown),
+            cmocka_unit_test_setup_teardown(b70_purges_noted_by_many_at_once, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_a_purge_of_everything_too, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_what_a_list_removed_stays_removed, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_a_list_voids_the_old_snapshot, setup, teardown),

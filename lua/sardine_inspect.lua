@@ -126,6 +126,30 @@ local REASONS = {
 
 -- Statistics -----------------------------------------------------------------------------------------------------
 
+-- How the snapshot does, or nil: none is kept.
+local function snapshot_of(self)
+    local status = ffi.new('struct sardine_snapshot_status')
+    status.sz = ffi.sizeof(status)
+    return lib.sardine_snapshot_status_get(cache_of(self), status) == 0 and status.keeping ~= 0 and status or nil
+end
+core.snapshot_of = snapshot_of
+
+local function about_snapshot(status)
+    local text = status.loading ~= 0 and 'being loaded' or status.saving ~= 0 and 'being saved' or
+                 status.save_error ~= 0 and 'not saved: ' .. ffi.string(lib.sardine_strerror(status.save_error)) or
+                 status.saves == 0 and 'not saved yet' or ''
+    if status.saves > 0 then
+        text = string.format('%s%ssaved %s ago, %s entries, %s', text, text ~= '' and '; ' or '', duration(status.save_age),
+                             count(status.saved.entries), bytes(status.saved.bytes))
+    end
+    if status.load_error ~= 0 then
+        local why = status.loaded.why ~= nil and status.loaded.why or lib.sardine_strerror(status.load_error)
+        text = text .. '; the old one was not loaded: ' .. ffi.string(why)
+    end
+    return text
+end
+core.about_snapshot = about_snapshot
+
 function methods:printStats()
     local stats = stats_of(self)
     local lines = {}
@@ -145,6 +169,10 @@ function methods:printStats()
     line('Inserts', count(stats.inserts), ': new ', count(stats.stored), ', replaced ', count(stats.replaced), ', refreshed ',
          count(stats.refreshed), ', refused ', count(stats.refused))
     line('Removed', 'evicted ', count(stats.evicted), ', expired ', count(stats.expired), ', expunged ', count(stats.expunged))
+    local snapshot = snapshot_of(self)
+    if snapshot then
+        line('Snapshot', about_snapshot(snapshot))
+    end
     local why = {}
     for _, reason in ipairs(reasons) do
         local n = stats.reasons[reason.number]

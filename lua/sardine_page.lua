@@ -49,6 +49,7 @@ h1 { font-size: 17px; font-weight: 650; letter-spacing: -.01em; margin: 0; }
 .panel h2 { font-size: 12.5px; font-weight: 550; color: var(--soft); margin: 0; }
 .stack { display: flex; flex-direction: column; gap: 12px; } .stack .panel:last-child { flex: 1; }
 .span3 { grid-column: span 3; } .span4 { grid-column: span 4; } .span12 { grid-column: span 12; }
+.names3 { grid-column: span 3; } .names4 { grid-column: span 4; } .names5 { grid-column: span 5; }
 .figure { font-size: 29px; font-weight: 600; letter-spacing: -.025em; line-height: 1.15; margin-top: 5px; white-space: nowrap; }
 .figure small { font-size: 14px; font-weight: 450; letter-spacing: 0; color: var(--soft); margin-left: 4px; }
 .under { color: var(--soft); font-size: 12.5px; margin-top: 2px; min-height: 18px; }
@@ -75,15 +76,16 @@ th:first-child, td:first-child { text-align: left; padding-left: 0; }
 td.name { max-width: 0; width: 100%; overflow: hidden; text-overflow: ellipsis; }
 td.soft { color: var(--soft); }
 td.bar { width: 34%; padding-right: 2px; }
-td.bar b { display: block; height: 6px; border-radius: 3px; background: var(--hit); min-width: 1px; }
+td.bar b { display: block; height: 6px; border-radius: 3px; background: var(--hit); }
 td.left, th.left { text-align: left; }
 .scroll { overflow-x: auto; }
 footer { color: var(--faint); font-size: 12px; padding-top: 14px; padding-bottom: 26px; display: flex; gap: 6px 18px; flex-wrap: wrap; }
 footer a { color: inherit; }
+#snapshot.failing { color: var(--miss); }
 #none { padding: 60px 0; max-width: 560px; color: var(--soft); }
 #none h2 { color: var(--ink); font-size: 20px; font-weight: 600; letter-spacing: -.01em; margin: 0 0 8px; }
 pre { background: var(--track); border-radius: 8px; padding: 12px 14px; overflow-x: auto; font-size: 12.5px; color: var(--ink); }
-@media (max-width: 1000px) { .span3 { grid-column: span 6; } .span4 { grid-column: span 12; } }
+@media (max-width: 1000px) { .span3 { grid-column: span 6; } .span4, .names3, .names4, .names5 { grid-column: span 12; } }
 @media (max-width: 460px) {
   main, header, footer { padding-left: 12px; padding-right: 12px; }
   .grid { gap: 8px; } .panel { padding: 12px 13px; } .figure { font-size: 23px; } .legend { margin-left: 0; }
@@ -124,13 +126,13 @@ getPool(''):setCache(newPacketCache(1000000))</pre>
       <section class="panel"><h2>Not looked up, not kept: why</h2><div id="reasons"></div></section>
     </div>
 
-    <section class="panel span4"><h2>Asked most</h2><div id="top"></div></section>
-    <section class="panel span4"><h2>Missing most</h2><div id="misses"></div></section>
-    <section class="panel span4"><h2>Responses not kept lately</h2><div id="refused"></div></section>
+    <section class="panel names4"><h2>Asked most</h2><div id="top"></div></section>
+    <section class="panel names3"><h2>Missing most</h2><div id="misses"></div></section>
+    <section class="panel names5"><h2>Responses not kept lately</h2><div id="refused"></div></section>
     <section class="panel span12" id="policy-panel" hidden><h2>Policy</h2><div id="policy"></div></section>
   </div>
 </main>
-<footer><span id="survey"></span><span id="sum"></span><a href="{{path}}/metrics">metrics</a><span id="version"></span></footer>
+<footer><span id="survey"></span><span id="sum"></span><span id="snapshot"></span><a href="{{path}}/metrics">metrics</a><span id="version"></span></footer>
 <script src="{{path}}/page.js"></script>
 </body>
 </html>
@@ -316,7 +318,7 @@ function table(box, rows, columns, nothing) {
 
 function bar(share, color) {
   const element = make('b');
-  element.style.width = Math.max(0, 100 * share) + '%';
+  element.style.width = share > 0 ? `max(1.5px, ${100 * share}%)` : '0';
   if (color) element.style.background = color;
   return element;
 }
@@ -362,7 +364,7 @@ function show() {
     button.addEventListener('click', () => { chosen = one.name; history.replaceState(null, '', '#' + chosen); show(); });
     return button;
   }));
-  if (!cache) { byId('survey').textContent = byId('sum').textContent = ''; return; }
+  if (!cache) { for (const id of ['survey', 'sum', 'snapshot']) byId(id).textContent = ''; return; }
   const s = cache.stats, series = steps(histories.get(cache.id).points);
   document.title = 'sardine: ' + cache.name;
 
@@ -420,6 +422,8 @@ function show() {
   table(byId('policy'), cache.policy, [{ head: 'what', of: one => one.label }, { head: 'count', of: one => number(one.n) }], '');
   const pools = cache.pools.map(pool => pool === '' ? 'the default pool' : pool).join(', ');
   byId('survey').textContent = `used by ${pools}` + (cache.survey ? `; answers counted ${clock(cache.survey.at)} in ${cache.survey.took.toFixed(2)} s` : '');
+  byId('snapshot').textContent = cache.snapshot ? 'snapshot ' + cache.snapshot.text : '';
+  byId('snapshot').className = cache.snapshot && cache.snapshot.failing ? 'failing' : '';
   byId('sum').textContent = `${number(s.inserts)} responses: ${short(s.stored)} new, ${short(s.replaced)} replaced, ${short(s.refreshed)} refreshed, ${short(s.refused)} not kept`;
 }
 

@@ -155,6 +155,16 @@ local function add_survey(add, name, survey)
     end
 end
 
+local function add_snapshot(add, name, status)
+    add('snapshot_saves_total', 'counter', 'Snapshots saved.', status.saves, 'cache', name)
+    add('snapshot_failures_total', 'counter', 'Snapshots that could not be saved or loaded.', status.failures, 'cache', name)
+    if status.saves > 0 then
+        add('snapshot_age_seconds', 'gauge', 'Since the snapshot was saved.', status.save_age, 'cache', name)
+        add('snapshot_entries', 'gauge', 'Entries in it.', status.saved.entries, 'cache', name)
+        add('snapshot_bytes', 'gauge', 'Bytes of the file.', status.saved.bytes, 'cache', name)
+    end
+end
+
 local function metrics()
     local out = exposition()
     local add = out.add
@@ -167,6 +177,10 @@ local function metrics()
         end
         for _, gauge in ipairs(GAUGES) do
             add(gauge[1], 'gauge', gauge[2], stats[gauge[1]], 'cache', name)
+        end
+        local snapshot = core.snapshot_of(cache)
+        if snapshot then
+            add_snapshot(add, name, snapshot)
         end
         for _, outcome in ipairs(OUTCOMES) do
             add('lookups_total', 'counter', 'Lookups by outcome.', stats[outcome], 'cache', name, 'outcome', OUTCOME_LABELS[outcome] or outcome)
@@ -261,7 +275,7 @@ local function cache_data(entry, since)
             table.insert(why, { kind = reason.kind, name = reason.name, n = tonumber(stats.reasons[reason.number]) })
         end
     end
-    local survey = survey_of(cache)
+    local survey, snapshot = survey_of(cache), core.snapshot_of(cache)
     entry.pools.array = true
     return {
         id = cache.id, name = entry.name, pools = entry.pools, stats = counters, reasons = why,
@@ -269,6 +283,7 @@ local function cache_data(entry, since)
         top = as_rows(core.top_list(cache, TOP, false)), top_misses = as_rows(core.top_list(cache, TOP, true)),
         refused = as_rows(core.refused_list(cache, TOP)),
         policy = core.policy_data(cache),
+        snapshot = snapshot and { text = core.about_snapshot(snapshot), failing = snapshot.save_error ~= 0 } or false,
     }
 end
 

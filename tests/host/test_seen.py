@@ -106,6 +106,25 @@ class Seen(DnsdistTest):
             host.ask(query("no.example", TXT))
             host.ask(query("a.skip.example"))
 
+    def test_a_snapshot_is_seen(self):
+        with tempfile.TemporaryDirectory() as folder:
+            host = self.start_web(CACHE.replace("{", f"{{snapshot='{folder}/cache', snapshotInterval=0, ", 1))
+            self.fill(host)
+            self.assertEqual(self.metrics()["sardine_snapshot_saves_total"], {(("cache", "default"),): 0})
+            self.assertNotIn("sardine_snapshot_age_seconds", self.metrics())
+            host.console("pc:save()")
+            deadline = time.monotonic() + 20
+            while "sardine_snapshot_age_seconds" not in self.metrics() and time.monotonic() < deadline:
+                time.sleep(0.05)
+            metrics = self.metrics()
+            self.assertEqual(metrics["sardine_snapshot_entries"], {(("cache", "default"),): 4})
+            self.assertEqual(metrics["sardine_snapshot_bytes"][("cache", "default"),], os.path.getsize(f"{folder}/cache"))
+            self.assertEqual(metrics["sardine_snapshot_failures_total"], {(("cache", "default"),): 0})
+            (cache,) = json.loads(self.get("/sardine/data")[1])["caches"]
+            self.assertRegex(cache["snapshot"]["text"], r"^saved \d+ s ago, 4 entries, \d+ bytes$")
+            self.assertFalse(cache["snapshot"]["failing"])
+            host.stop()
+
     def b74_metrics_add_up(self):
         host = self.start_web()
         self.fill(host)

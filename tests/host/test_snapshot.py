@@ -95,6 +95,22 @@ class Snapshot(DnsdistTest):
         warm.ask(query("one.example"))
         self.assertEqual(self.upstream.asked("one.example"), 2)
 
+    def test_how_it_does_is_seen(self):
+        host = self.start(self.cache("snapshotInterval=0"))
+        self.fill(host, "one.example")
+        self.assertRegex(host.console("pc:printStats()"), r"(?m)^Snapshot: +not saved yet$")
+        host.console("pc:save()")
+        self.await_file()
+        deadline = time.monotonic() + 20
+        while "ago" not in (text := host.console("pc:printStats()")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertRegex(text, r"(?m)^Snapshot: +saved \d+ s ago, 1 entries, \d+ bytes$")
+        os.mkdir(self.path + ".new")  # where the next one would be written
+        host.console("pc:save()")
+        while "not saved" not in (text := host.console("pc:printStats()")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertRegex(text, r"(?m)^Snapshot: +not saved: .+; saved \d+ s ago, 1 entries")
+
     def b84_by_hand(self):
         other = self.path + ".copy"
         host = self.start(self.cache())

@@ -571,15 +571,16 @@ static void *looker(void *arg)
 
 static void *loader(void *arg)
 {
-        (void)arg;
+        const char *path = arg;
         while (!atomic_load(&over))
-                sardine_snapshot_load(old.cache, path_of("s"), NULL);
+                sardine_snapshot_load(old.cache, path, NULL);
         return NULL;
 }
 
 static void b84_saves_among_everything_else(void **state)
 {
         (void)state;
+        char path[256];
         pthread_t threads[2];
         kit_close(&old);
         kit_close(&new);
@@ -593,7 +594,8 @@ static void b84_saves_among_everything_else(void **state)
         await(&old, 0, 1);
         atomic_store(&over, false);
         pthread_create(&threads[0], NULL, looker, NULL);
-        pthread_create(&threads[1], NULL, loader, NULL);
+        snprintf(path, sizeof path, "%s", path_of("s"));
+        pthread_create(&threads[1], NULL, loader, path);
         sardine_snapshot_request(old.cache);
         expunge(&old, "gone.example");
         for (unsigned i = 0; i < 10; i++) {

@@ -40,7 +40,7 @@ struct store {
         /* All below: under the lock. */
         _Alignas(64) pthread_mutex_t lock;
         _Atomic uint32_t waiting; /* for it; a hint */
-        size_t fixed; /* bytes of this struct and the ghosts; constant */
+        size_t fixed;             /* bytes of this struct and the ghosts; constant */
         uint64_t entries;
         uint64_t evicted, expired, expunged, moved;
         unsigned proven;  /* classes of proven entries; constant */

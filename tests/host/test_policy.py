@@ -270,6 +270,35 @@ class Policies(DnsdistTest):
         self.assertLess(again[others[0]], len(others) // 4)
         self.assertGreater(again[reverse[0]], len(reverse) * 3 // 4)
 
+    def test_the_evict_hook_says_what_stays(self):
+        policy = self.policy(
+            "local verdicts = { keep = 'keep', drop = 'drop' }\n"
+            "return { evict = function(e) return verdicts[e.qname:label(-2)] end }"
+        )
+        host = self.start(cache(policy).replace("10000", "300"))
+        groups = {label: [f"n{n}.{label}.example" for n in range(50)] for label in ("keep", "drop", "other")}
+        flood = [f"f{n}.flood.example" for n in range(900)]
+        self.serve(*sum(groups.values(), []), *flood)
+        for name in flood[:200] + groups["keep"]:
+            host.ask(query(name))
+        for name in (groups["drop"] + groups["other"]) * 6:
+            host.ask(query(name))
+        for name in flood[200:]:
+            host.ask(query(name))
+        again = {}
+        for label, names in groups.items():
+            before = sum(self.upstream.asked(name) for name in names)
+            for name in names:
+                host.ask(query(name))
+            again[label] = sum(self.upstream.asked(name) for name in names) - before
+        # Nobody has asked twice for what is kept; all of what is dropped is popular.
+        self.assertLessEqual(again["keep"], 2, again)
+        self.assertLess(again["other"], 15, again)
+        self.assertGreater(again["drop"], 35, again)
+        stats = json.loads(host.console("pc:getPolicyStats()"))
+        self.assertGreater(stats["evict_calls"], 0)
+        self.assertEqual(stats["evict_errors"], 0)
+
     @staticmethod
     def no_such_name(message, _):
         return reply(message, rcode=NXDOMAIN, authority=[soa("example", 300, 300)])

@@ -85,8 +85,9 @@ static bool skip_ip_udp(struct bytes *b, struct capture_message *message)
         if (!left(b))
                 return false;
         if (b->at[0] >> 4 == 4) {
-                if (left(b) < 20 || b->at[9] != PROTOCOL_UDP || get_be16(b->at + 6) & 0x3fff ||
-                    !skip(b, (b->at[0] & 15u) * 4))
+                size_t header = (b->at[0] & 15u) * 4;
+                if (left(b) < 20 || header < 20 || b->at[9] != PROTOCOL_UDP || get_be16(b->at + 6) & 0x3fff ||
+                    !skip(b, header))
                         return false;
         } else if (b->at[0] >> 4 != 6 || left(b) < 40 || b->at[6] != PROTOCOL_UDP || !skip(b, 40)) {
                 return false;

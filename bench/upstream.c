@@ -76,9 +76,7 @@ static size_t sign(const uint8_t *query, size_t end, uint32_t its_ttl, uint64_t 
                 }
                 return len;
         }
-        uint8_t opt[11], *at = response + len - sizeof opt, labels = 0;
-        for (size_t k = 12; query[k]; k += 1u + query[k])
-                labels++;
+        uint8_t opt[11], *at = response + len - sizeof opt;
         memcpy(opt, at, sizeof opt);
         const uint8_t fixed[] = {0xc0,
                                  12,

@@ -50,26 +50,31 @@ static enum store_kind kind_of(unsigned class)
         }
 }
 
-static uint32_t *ghost_place(const struct store *store, uint32_t hash)
+static uint16_t *ghost_place(const struct store *store, uint32_t hash)
 {
-        /* Its high bits are not what the bucket's number is made of. */
         return &store->ghosts[hash >> 7 & store->ghosts_mask];
+}
+
+static uint16_t ghost_of(uint32_t hash)
+{
+        return (uint16_t)(hash % UINT16_MAX + 1);
 }
 
 bool evict_lay_ghost(struct store *store, uint32_t hash)
 {
-        uint32_t *ghost = ghost_place(store, hash);
-        if (*ghost != hash)
+        uint16_t *ghost = ghost_place(store, hash);
+        if (*ghost != ghost_of(hash))
                 return false;
         *ghost = 0;
         return true;
 }
 
-static void drop(struct store *store, slot_t *slot)
+/* New negatives leave no ghost: a flood of them would drive out all others. */
+static void drop(struct store *store, slot_t *slot, unsigned class)
 {
         uint64_t value = slot_get(slot);
-        if (slot_popularity(value) > 0)
-                *ghost_place(store, slot_hash(value)) = slot_hash(value);
+        if (slot_popularity(value) > 0 || class == CLASS_NEW)
+                *ghost_place(store, slot_hash(value)) = ghost_of(slot_hash(value));
         store_drop(store, slot);
 }
 
@@ -132,8 +137,8 @@ static int judge(const struct store *store, const uint8_t *entry, uint32_t popul
 }
 
 /* Go over the next entries, `max` at most, of the sealed segment that is being emptied. Returns how many
- * went: those beyond use, and those that are neither popular nor fresh. `copy`: so many bytes of others may
- * have been copied out of this segment, then these go too. */
+ * went: those beyond use and, unless it keeps what is fresh, those that are not popular. `copy`: so many
+ * bytes of others may have been copied out of this segment, then these go too. */
 static unsigned sweep(struct store *store, struct sweep *sweep, unsigned max, uint32_t copy, uint32_t now)
 {
         struct candidate batch[BATCH];
@@ -148,9 +153,9 @@ static unsigned sweep(struct store *store, struct sweep *sweep, unsigned max, ui
                 uint32_t popularity = slot_popularity(slot_get(slot));
                 bool purged = doomed(store, c);
                 if (store_fresh(store, c->entry, now) && !purged && sweep->copied < copy) {
-                        int stays = sweep->judged                    ? (int)popularity / 2
-                                    : sweep->clean && !is_new(class) ? (int)popularity
-                                                                     : judge(store, c->entry, popularity);
+                        int stays = sweep->judged  ? (int)popularity / 2
+                                    : sweep->keeps ? (int)popularity
+                                                   : judge(store, c->entry, popularity);
                         if (stays >= 0) {
                                 sweep->copied += entry_size(c->entry);
                                 bool proven = !is_new(class) || popularity > 0 || stays > 0;
@@ -161,7 +166,7 @@ static unsigned sweep(struct store *store, struct sweep *sweep, unsigned max, ui
                 uint64_t *reason = purged                                     ? &store->expunged
                                    : store_wants(store, class, c->entry, now) ? &store->evicted
                                                                               : &store->expired;
-                drop(store, slot);
+                drop(store, slot, class);
                 *reason += 1;
                 gone++;
         }
@@ -197,7 +202,7 @@ static struct worth look_through(struct store *store, uint32_t s, unsigned *aske
                         *asked += store->options.judge != NULL;
                         if (verdict == STORE_GOES) {
                                 if (store->options.judge) {
-                                        drop(store, slot);
+                                        drop(store, slot, store->log.segments[s].class);
                                         store->evicted++;
                                 }
                                 continue;
@@ -252,7 +257,7 @@ static void compact(struct store *store, uint32_t s, uint32_t now)
                                 continue;
                         bool purged = doomed(store, &batch[i]);
                         if (purged || !store_wants(store, class, batch[i].entry, now)) {
-                                drop(store, slot);
+                                drop(store, slot, class);
                                 *(purged ? &store->expunged : &store->expired) += 1;
                                 continue;
                         }
@@ -402,8 +407,12 @@ static struct sweep choose_victim(struct store *store, bool entries, uint32_t no
                 sweep.segment = all.stale.segment;
                 sweep.clean = true;
         }
-        if (sweep.segment != NO_SEGMENT)
-                sweep.stamp = log->segments[sweep.segment].stamp;
+        if (sweep.segment != NO_SEGMENT) {
+                const struct segment *segment = &log->segments[sweep.segment];
+                sweep.stamp = segment->stamp;
+                /* New ones only where it is not their turn to give. */
+                sweep.keeps = sweep.clean && (!is_new(segment->class) || group_of(segment->class) != group);
+        }
         return sweep;
 }
 
@@ -451,7 +460,8 @@ int evict_make_room(struct store *store, unsigned class, uint32_t stride, uint32
                         victim = choose_victim(store, false, now);
                 /* Of what is left in it after the judge has been asked, or of what is clean, nothing more has
                  * to go to win a quarter of it. */
-                bool enough = store->options.judge && (victim.judged || victim.clean) && n + 1 < VICTIMS;
+                bool enough = (victim.keeps || (store->options.judge && (victim.judged || victim.clean))) &&
+                              n + 1 < VICTIMS;
                 while (sweeping(store, &victim))
                         sweep(store, &victim, BATCH, enough ? most : copy, now);
         }

@@ -14,7 +14,7 @@
 unsigned evict_class(const struct store *store, enum store_kind kind, bool proven, uint32_t expiry,
                      uint32_t now);
 
-/* Did a popular entry with this hash have to go lately? Then not again. */
+/* Did an entry with this hash have to go lately that was popular, or too new for that? Then not again. */
 bool evict_lay_ghost(struct store *store, uint32_t hash);
 
 /* The class's open segment has no room for `stride` bytes: make some, by reclaiming segments if need be.

@@ -20,9 +20,9 @@ enum {
         HUGE_FROM = 64 << 20, /* budgets from here on ask for huge pages */
         ENTRY_LEAST = 24,     /* bytes of the smallest entries that the index is prepared for */
         GHOSTS_LEAST = 256,
-        GHOSTS_MOST = 1 << 15,
-        BYTES_A_GHOST = 1024,
-        SPLITS_AHEAD = 4, /* buckets split at once when one put found no slot */
+        GHOSTS_MOST = 1 << 18,
+        BYTES_A_GHOST = 64, /* of the budget, at least: ghosts take 3 % of a small one */
+        SPLITS_AHEAD = 4,   /* buckets split at once when one put found no slot */
         EVICT_STEP =
             8, /* entries evicted at once when max_entries is reached, in a store of EVICT_FROM or more */
         EVICT_FROM = 1000,
@@ -90,7 +90,7 @@ int store_create(const struct store_options *options, struct store **out)
         if (err)
                 goto no_log;
         uint32_t ghosts = GHOSTS_LEAST;
-        while (ghosts < GHOSTS_MOST && ghosts * (uint64_t)BYTES_A_GHOST < options->max_bytes)
+        while (ghosts < GHOSTS_MOST && ghosts * (uint64_t)BYTES_A_GHOST * 2 <= options->max_bytes)
                 ghosts *= 2;
         store->ghosts = calloc(ghosts, sizeof *store->ghosts);
         store->ghosts_mask = ghosts - 1;

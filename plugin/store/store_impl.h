@@ -25,7 +25,8 @@ struct sweep {
         uint32_t segment;
         uint32_t offset;
         uint32_t copied; /* bytes moved elsewhere */
-        bool clean;      /* chosen because much of it is no use: what else is in it stays */
+        bool clean;      /* chosen because much of it is no use, */
+        bool keeps;      /* and what is fresh in it stays */
         bool judged;     /* what is to go has gone: what is left stays */
 };
 
@@ -46,9 +47,11 @@ struct store {
         unsigned proven;  /* classes of proven entries; constant */
         bool kinds;       /* are there classes for kinds? constant */
         unsigned reserve; /* segments to have free beyond the next one; constant */
-        /* Hashes of popular entries that had to go: when they come back they need not prove themselves again.
-         * Each hash has one place. 0: nobody. */
-        uint32_t *ghosts;
+        /* Entries that had to go and were popular, or new and not negative: when they come back they need not
+         * prove themselves. So a name that is asked for now and then is told from those asked for once over a
+         * longer time than the bytes of new ones can stay. Each hash has one place, which remembers the last
+         * one by what the place does not say of it. 0: nobody. */
+        uint16_t *ghosts;
         uint32_t ghosts_mask; /* constant */
         struct sweep sweep;   /* of evict_some */
         uint32_t surveyed;    /* where the next look at segments begins */

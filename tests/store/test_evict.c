@@ -245,6 +245,32 @@ static unsigned there(struct store *store, enum store_kind kind, uint32_t credit
         return n;
 }
 
+/* Names asked for now and then, too seldom to be asked for again while new ones stay: at their second coming
+ * they are told from those that come once. New negatives are not: there are too many. */
+static void b67_newcomers_come_back_proven(void **state)
+{
+        (void)state;
+        for (unsigned negative = 0; negative < 2; negative++) {
+                struct store *store = make((struct store_options){.max_bytes = 1 << 20, .rank = rank_by_key});
+                const enum store_kind kind = negative ? STORE_NEGATIVE : STORE_ORDINARY;
+                const uint64_t seldom = 100;
+                uint64_t next = 1000;
+                for (unsigned turn = 1; turn <= 2; turn++) {
+                        for (uint64_t key = 0; key < seldom; key++)
+                                assert_int_equal(put(store, ranked(kind, 0, key), turn, 100, FAR, TEST_NOW),
+                                                 0);
+                        /* Until what was put at the same time, and never before, is gone. */
+                        const uint64_t once = ranked(kind, 0, next++);
+                        put(store, once, 1, 100, FAR, TEST_NOW);
+                        while (find(store, once, false) == 1)
+                                put(store, ranked(kind, 0, next++), 1, 100, FAR, TEST_NOW);
+                }
+                unsigned stayed = there(store, kind, 0, 0, seldom);
+                assert_true(negative ? stayed < seldom / 10 : stayed > seldom * 6 / 10);
+                store_destroy(store);
+        }
+}
+
 static void b39_negatives_take_their_share_and_no_more(void **state)
 {
         (void)state;
@@ -274,7 +300,34 @@ static void b39_negatives_take_their_share_and_no_more(void **state)
                 unsigned negative = there(store, STORE_NEGATIVE, 0, 0, 16 * capacity);
                 uint64_t entries = stats_of(store).entries;
                 /* To within a segment. */
-                assert_true(negative <= entries / 4 + 16384 / 100 && negative >= entries * 18 / 100);
+                assert_true(negative <= entries / 4 + store_max_entry(store) / 100 &&
+                            negative >= entries * 18 / 100);
+                audit(store);
+                store_destroy(store);
+        }
+}
+
+/* What is new and fresh stays although others in its segments have expired: it is the flood's turn to give.
+ */
+static void b39_a_flood_does_not_live_on_what_expires(void **state)
+{
+        (void)state;
+        const uint64_t budgets[] = {1 << 20, 8 << 20};
+        for (unsigned i = 0; i < 2; i++) {
+                struct store *store =
+                    make((struct store_options){.max_bytes = budgets[i], .rank = rank_by_key});
+                const uint64_t capacity = budgets[i] / 112, ordinary = capacity / 2;
+                uint32_t now = TEST_NOW;
+                for (uint64_t key = 0; key < ordinary; key++)
+                        put(store, ranked(STORE_ORDINARY, 0, key), 1, 100, key % 3 ? FAR : now + 10, now);
+                now += 60;
+                for (uint64_t key = 0; key < 4 * capacity; key++)
+                        put(store, ranked(STORE_NEGATIVE, 0, key), 1, 100, FAR, now);
+                unsigned stayed = 0;
+                for (uint64_t key = 0; key < ordinary; key++)
+                        stayed += key % 3 && find(store, ranked(STORE_ORDINARY, 0, key), false) == 1;
+                assert_true(stayed >= ordinary * 2 / 3 * 9 / 10);
+                assert_int_equal(there(store, STORE_NEGATIVE, 0, 4 * capacity - 100, 4 * capacity), 100);
                 audit(store);
                 store_destroy(store);
         }
@@ -589,11 +642,13 @@ int main(void)
             cmocka_unit_test(b67_hot_entry_survives),
             cmocka_unit_test(b67_popular_entries_outlive_a_flood),
             cmocka_unit_test(b67_ghosts_come_back_proven),
+            cmocka_unit_test(b67_newcomers_come_back_proven),
             cmocka_unit_test(b68_limits_hold_in_any_order),
             cmocka_unit_test(b71_newer_replaces_older),
             cmocka_unit_test(b66_dead_bytes_go_first),
             cmocka_unit_test(b66_stale_goes_before_fresh),
             cmocka_unit_test(b39_negatives_take_their_share_and_no_more),
+            cmocka_unit_test(b39_a_flood_does_not_live_on_what_expires),
             cmocka_unit_test(b39_stale_data_takes_its_share_and_no_more),
             cmocka_unit_test(b66_expired_goes_first_out_of_mixed_segments),
             cmocka_unit_test(kept_entries_outlive_a_flood),

@@ -312,6 +312,52 @@ static void b70_a_journal_stays_with_a_snapshot_that_stays(void **state)
         assert_false(file_there(path_of("s")) || file_there(path_of("s.purges")));
 }
 
+/* Called when all is in the new file, and before that takes the place of the old one. */
+static void (*before_the_end)(void);
+struct snapshot_writer;
+int __real_snapshot_finish(struct snapshot_writer *writer, uint64_t entries);
+int __wrap_snapshot_finish(struct snapshot_writer *writer, uint64_t entries)
+{
+        if (before_the_end)
+                before_the_end();
+        before_the_end = NULL;
+        return __real_snapshot_finish(writer, entries);
+}
+
+/* The first cannot be noted, the second can. */
+static void purge_twice(void)
+{
+        assert_int_equal(truncate(path_of("s.purges"), JOURNAL_MOST + 1), 0);
+        expunge(&old, "cdn.example");
+        assert_false(file_there(path_of("s.purges")));
+        expunge(&old, "none.example");
+        assert_true(file_there(path_of("s.purges")));
+}
+
+/* The new snapshot has what was purged, the old journal lacks it, and there can be no new one. */
+static void b70_a_purge_that_no_journal_has_voids_the_new_snapshot(void **state)
+{
+        (void)state;
+        keep(&old, 0, false, false);
+        fill_variety(&old, 5);
+        expunge(&old, "example.com");
+        file_write(path_of("victim"), (const uint8_t *)"mine", 4);
+        assert_int_equal(link(path_of("victim"), path_of("s.purges.new")), 0);
+        before_the_end = purge_twice;
+        sardine_snapshot_request(old.cache);
+        await(&old, 0, 1);
+        assert_null(before_the_end);
+        assert_false(file_there(path_of("s")));
+        unlink(path_of("victim"));
+        unlink(path_of("s.purges.new"));
+        /* the next one is as good as ever */
+        sardine_snapshot_request(old.cache);
+        await(&old, 0, 2);
+        file_fresh(path_of("s"));
+        assert_int_equal(load(&new, path_of("s")).purged, 0);
+        assert_int_equal(look(&new, ASK("text.example", 257, .rd = true))->outcome, SARDINE_HIT);
+}
+
 /* Two processes at once: neither cuts off what the other one has just written. */
 static void b70_purges_noted_by_many_at_once(void **state)
 {
@@ -630,6 +676,8 @@ int main(void)
             cmocka_unit_test_setup_teardown(b85_a_journal_cut_off_hides_nothing_behind_it, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_purges_missed_while_down, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_a_journal_stays_with_a_snapshot_that_stays, setup, teardown),
+            cmocka_unit_test_setup_teardown(b70_a_purge_that_no_journal_has_voids_the_new_snapshot, setup,
+                                            teardown),
             cmocka_unit_test_setup_teardown(b70_purges_noted_by_many_at_once, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_a_purge_of_everything_too, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_what_a_list_removed_stays_removed, setup, teardown),

@@ -79,25 +79,23 @@ __attribute__((noinline)) static unsigned compose(const struct policy *policy,
         return 0;
 }
 
-unsigned verdict_query(const struct policy *policy, const struct sardine_query *query,
-                       const struct wire_query *wire, struct entry_key *key, struct query_verdict *verdict)
+unsigned verdict_query_tables(const struct policy *policy, const struct sardine_query *query,
+                              const struct wire_query *wire, struct entry_key *key,
+                              struct query_verdict *verdict)
 {
         const struct policy_rules *rules = policy->rules;
-        verdict->network_set = false;
-        verdict->max_ttl = 0;
-        if (!policy->queries) {
-                verdict->limits = rules->ecs;
-                return 0;
-        }
         const struct policy_rule *client =
             query->client ? policy_rules_find_client(rules, query->client, query->client_len) : NULL;
         size_t name_len;
         const uint8_t *name = entry_key_name(key, &name_len);
-        verdict->limits = policy_rules_ecs(rules, name, name_len, client);
-        if (policy_has(policy, POLICY_HOOK_KEY) || !policy_rules_plain(rules))
-                return compose(policy, query, wire, client, key, verdict);
+        bool plain = policy_rules_plain(rules) && !policy_has(policy, POLICY_HOOK_KEY);
         const struct policy_tag *tag = policy_rules_client_tag(rules, client);
-        return tag->len == 0 || entry_key_add_tag(key, tag->text, tag->len) ? 0 : SARDINE_BYPASS_TOO_LONG;
+        /* Before the name is looked up: the key is hashed next, and bytes just written cannot be read at once
+         * in other pieces. */
+        if (plain && tag->len && !entry_key_add_tag(key, tag->text, tag->len))
+                return SARDINE_BYPASS_TOO_LONG;
+        verdict->limits = policy_rules_ecs(rules, name, wire->qname, name_len, client);
+        return plain ? 0 : compose(policy, query, wire, client, key, verdict);
 }
 
 bool verdict_answer(const struct policy *policy, const struct token *token,

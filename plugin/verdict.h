@@ -29,9 +29,21 @@ struct query_verdict {
         uint32_t max_ttl;        /* 0: no limit */
 };
 
+/* What the tables for queries and the key hook say; verdict_query() has filled in the rest. */
+unsigned verdict_query_tables(const struct policy *policy, const struct sardine_query *query,
+                              const struct wire_query *wire, struct entry_key *key,
+                              struct query_verdict *verdict);
+
 /* Adds the policy's tag to the key. 0, SARDINE_BYPASS_POLICY or SARDINE_BYPASS_TOO_LONG. */
-unsigned verdict_query(const struct policy *policy, const struct sardine_query *query,
-                       const struct wire_query *wire, struct entry_key *key, struct query_verdict *verdict);
+static inline unsigned verdict_query(const struct policy *policy, const struct sardine_query *query,
+                                     const struct wire_query *wire, struct entry_key *key,
+                                     struct query_verdict *verdict)
+{
+        verdict->limits = policy->rules->ecs;
+        verdict->network_set = false;
+        verdict->max_ttl = 0;
+        return policy->queries ? verdict_query_tables(policy, query, wire, key, verdict) : 0;
+}
 
 /* Of an answer that is to be stored. `life` is what it would live, and then what it shall. */
 struct answer_verdict {

@@ -179,7 +179,8 @@ static bool same_ext(const struct entry_key *key, const uint8_t **p)
 
         if (ext & EXT_RCODE)
                 at++;
-        if ((extra_len != 0) != ((ext & EXT_EXTRA) != 0) || (code != KEY_NO_PAGE) != ((ext & EXT_PAGE) != 0))
+        uint8_t want = (extra_len ? EXT_EXTRA : 0) | (code != KEY_NO_PAGE ? EXT_PAGE : 0);
+        if ((ext & (EXT_EXTRA | EXT_PAGE)) != want)
                 return false;
         if (ext & EXT_EXTRA) {
                 if (*at != extra_len)

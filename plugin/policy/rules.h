@@ -143,12 +143,13 @@ bool policy_rules_finish(struct policy_rules *rules);
 /* Is there a table that has to do with queries? */
 bool policy_rules_of_queries(const struct policy_rules *rules);
 
-/* For lookups. `name` is folded; `client` of 0, 4 or 16 bytes. */
+/* For lookups. `name` is folded, `asked` is the same in any case; `client` of 0, 4 or 16 bytes. */
 static inline struct policy_ecs policy_rules_ecs(const struct policy_rules *rules, const uint8_t *name,
-                                                 size_t len, const struct policy_rule *client)
+                                                 const uint8_t *asked, size_t len,
+                                                 const struct policy_rule *client)
 {
         struct policy_ecs ecs = rules->ecs;
-        int64_t zone = suffixes_find(&rules->query_zones.names, name, len);
+        int64_t zone = suffixes_find_fresh(&rules->query_zones.names, name, asked, len);
         if (zone != SUFFIX_NONE)
                 ecs = rules->query_zones.rules.rules[suffixes_value(&rules->query_zones.names, zone)].ecs;
         if (client && client->set & POLICY_SET_ECS) {

@@ -208,40 +208,54 @@ static void a_million_zones_load_in_seconds(void **state)
         assert_int_equal(life("z1000000.example"), 1000);
 }
 
-/* Against a search through all of them. */
+/* A few labels, each of one letter, some many times. */
+static uint8_t any_name(uint8_t name[48])
+{
+        uint8_t len = 0;
+        for (unsigned labels = (unsigned)rand() % 5; labels > 0; labels--) {
+                uint8_t label = rand() % 3 ? 1 : 9;
+                name[len++] = label;
+                memset(name + len, 'a' + rand() % 4, label);
+                len += label;
+        }
+        name[len++] = 0;
+        return len;
+}
+
+/* Against a search through all of them; as folded names, and as they may have been asked. */
 static void suffixes_like_a_plain_search(void **state)
 {
         (void)state;
-        enum { NAMES = 2000 };
-        static uint8_t names[NAMES][16];
-        static uint8_t lens[NAMES];
+        enum { NAMES = 500, ASKED = 20000 };
+        static uint8_t names[NAMES][48], lens[NAMES];
+        unsigned found_some = 0;
         struct suffixes set;
         suffixes_init(&set, 7);
         srand(5);
-        for (unsigned i = 0; i < NAMES * 2; i++) {
-                uint8_t name[16], len = 0;
-                for (unsigned labels = (unsigned)rand() % 5; labels > 0; labels--) {
-                        name[len++] = 1;
-                        name[len++] = (uint8_t)('a' + rand() % 4);
-                }
-                name[len++] = 0;
-                if (i < NAMES / 4) {
-                        memcpy(names[i], name, len);
-                        lens[i] = len;
-                        *suffixes_put(&set, name, len) = 1;
-                        continue;
-                }
-                size_t best = 0;
-                for (unsigned j = 0; j < NAMES / 4; j++)
-                        if (lens[j] <= len && lens[j] > best &&
-                            memcmp(name + len - lens[j], names[j], lens[j]) == 0 && (len - lens[j]) % 2 == 0)
-                                best = lens[j];
-                int64_t item = suffixes_find(&set, name, len);
-                size_t found = 0;
-                if (item != SUFFIX_NONE)
-                        suffixes_name(&set, (size_t)item, &found);
-                assert_int_equal(found, best);
+        for (unsigned i = 0; i < NAMES; i++) {
+                lens[i] = any_name(names[i]);
+                *suffixes_put(&set, names[i], lens[i]) = 1;
         }
+        for (unsigned i = 0; i < ASKED; i++) {
+                uint8_t name[48], asked[48], len = any_name(name);
+                for (unsigned at = 0; at < len; at++)
+                        asked[at] = name[at] >= 'a' && rand() % 2 ? name[at] - 0x20 : name[at];
+                size_t best = 0;
+                for (unsigned at = 0; best == 0 && at < len; at += name[at] + 1u)
+                        for (unsigned j = 0; j < NAMES; j++)
+                                if (lens[j] == len - at && memcmp(name + at, names[j], lens[j]) == 0)
+                                        best = lens[j];
+                const int64_t items[] = {suffixes_find(&set, name, len),
+                                         suffixes_find_fresh(&set, name, asked, len)};
+                for (unsigned k = 0; k < 2; k++) {
+                        size_t found = 0;
+                        if (items[k] != SUFFIX_NONE)
+                                suffixes_name(&set, (size_t)items[k], &found);
+                        assert_int_equal(found, best);
+                }
+                found_some += best > 1;
+        }
+        assert_true(found_some > ASKED / 10 && found_some < ASKED);
         suffixes_fini(&set);
 }
 

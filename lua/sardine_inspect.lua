@@ -553,6 +553,7 @@ local function what_became(self, e)
     end
     return string.format('It never came, was not kept, expired long ago, or was evicted, as %s answers were so far.', count(evicted))
 end
+
 local function verdict(self, e, outcome)
     local why = e.why
     if why == lib.SARDINE_WHY_BYPASS then

@@ -130,19 +130,16 @@ bool cache_entry_lingers(const void *ctx, const uint8_t *entry, uint32_t now)
 }
 
 /* Whose share of the budget does it count against? */
-static struct store_rank rank(const void *ctx, const uint8_t *entry)
+static enum store_kind rank(const void *ctx, const uint8_t *entry)
 {
         const struct sardine_cache *cache = ctx;
-        struct store_rank rank = {STORE_ORDINARY, 0};
         if ((entry[ENTRY_AT_FLAGS] & (ENTRY_SIMPLE | ENTRY_EXT)) == ENTRY_SIMPLE)
-                return rank;
+                return STORE_ORDINARY;
         struct entry_view view;
         entry_view_init(&view, entry);
         if (cache->keeps[view.class])
-                rank.kind = STORE_KEPT;
-        else if (!view.no_answer && !entry_view_has_answer_records(&view))
-                rank.kind = STORE_NEGATIVE;
-        return rank;
+                return STORE_KEPT;
+        return !view.no_answer && !entry_view_has_answer_records(&view) ? STORE_NEGATIVE : STORE_ORDINARY;
 }
 
 /* A budget for somebody who thinks in entries: ample for ordinary answers, never more than the machine has.

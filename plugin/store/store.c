@@ -384,10 +384,10 @@ int store_put_locked(struct store *store, uint64_t hash, store_match match, cons
                 evict_some(store, max < EVICT_FROM ? 1 : EVICT_STEP, now);
                 undisturbed = false;
         }
-        struct store_rank rank = {STORE_ORDINARY, 0};
+        enum store_kind kind = STORE_ORDINARY;
         if (store->options.rank)
-                rank = store->options.rank(store->options.ctx, entry);
-        unsigned class = evict_class(store, rank.kind, proven, entry_expiry(entry), now);
+                kind = store->options.rank(store->options.ctx, entry);
+        unsigned class = evict_class(store, kind, proven, entry_expiry(entry), now);
         if (log_room(log, class) < stride) {
                 int err = evict_make_room(store, class, stride, now);
                 if (err)
@@ -403,7 +403,7 @@ int store_put_locked(struct store *store, uint64_t hash, store_match match, cons
                 return 1;
         }
         slot_t *slot = make_slot(store, folded, now);
-        slot_set(slot, slot_make(folded, rank.credit & POPULARITY_MAX, log_append(log, class, entry)));
+        slot_set(slot, slot_make(folded, 0, log_append(log, class, entry)));
         store->entries++;
         return 0;
 }

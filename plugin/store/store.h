@@ -30,9 +30,7 @@ typedef uint64_t (*store_hash)(const void *ctx, const uint8_t *entry);
 /* Eviction, in the few words that the store understands. Two callbacks tell it more; both run under the
  * store's lock, must not call the store, and get store_options.ctx.
  *
- * `rank` is asked when an entry is put: whose share of the budget does it count against, and with how much
- * popularity does it begin? Each point of credit is worth about one round of reclaiming that it survives
- * without being asked for: that is how a class of entries gets a weight.
+ * `rank` is asked when an entry is put: whose share of the budget does it count against?
  *
  * `judge` is asked when an entry that is fresh comes up for eviction, never on the way of a lookup: bounded
  * work for each put that needs room. Its answer: the popularity with which the entry stays (0: as one that
@@ -47,11 +45,7 @@ enum store_kind {
         STORE_NEGATIVE, /* up to negative_share */
         STORE_KEPT,     /* goes when it has expired, or when all of its kind exceed kept_share */
 };
-struct store_rank {
-        enum store_kind kind;
-        uint32_t credit; /* 0..7 */
-};
-typedef struct store_rank (*store_rank_fn)(const void *ctx, const uint8_t *entry);
+typedef enum store_kind (*store_rank_fn)(const void *ctx, const uint8_t *entry);
 
 enum {
         STORE_GOES = -1,
@@ -66,7 +60,7 @@ typedef bool (*store_linger_fn)(const void *ctx, const uint8_t *entry, uint32_t 
 struct store_options {
         store_hash hash;
         store_linger_fn linger; /* NULL: none */
-        store_rank_fn rank;     /* NULL: all ordinary, no credit */
+        store_rank_fn rank;     /* NULL: all ordinary */
         store_judge_fn judge;   /* NULL: as ever */
         const void *ctx;
         uint64_t max_entries;  /* 0: no limit */

@@ -225,23 +225,22 @@ static void b66_stale_goes_before_fresh(void **state)
 }
 
 /* The rank of a test entry is in its key. */
-static uint64_t ranked(enum store_kind kind, uint32_t credit, uint64_t n)
+static uint64_t ranked(enum store_kind kind, uint64_t n)
 {
-        return (uint64_t)kind << 48 | (uint64_t)credit << 40 | n;
+        return (uint64_t)kind << 48 | n;
 }
 
-static struct store_rank rank_by_key(const void *ctx, const uint8_t *entry)
+static enum store_kind rank_by_key(const void *ctx, const uint8_t *entry)
 {
         (void)ctx;
-        uint64_t key = entry_key_of(entry);
-        return (struct store_rank){(enum store_kind)(key >> 48), key >> 40 & 7};
+        return (enum store_kind)(entry_key_of(entry) >> 48);
 }
 
-static unsigned there(struct store *store, enum store_kind kind, uint32_t credit, uint64_t from, uint64_t to)
+static unsigned there(struct store *store, enum store_kind kind, uint64_t from, uint64_t to)
 {
         unsigned n = 0;
         for (uint64_t key = from; key < to; key++)
-                n += find(store, ranked(kind, credit, key), false) >= 0;
+                n += find(store, ranked(kind, key), false) >= 0;
         return n;
 }
 
@@ -257,15 +256,14 @@ static void b67_newcomers_come_back_proven(void **state)
                 uint64_t next = 1000;
                 for (unsigned turn = 1; turn <= 2; turn++) {
                         for (uint64_t key = 0; key < seldom; key++)
-                                assert_int_equal(put(store, ranked(kind, 0, key), turn, 100, FAR, TEST_NOW),
-                                                 0);
+                                assert_int_equal(put(store, ranked(kind, key), turn, 100, FAR, TEST_NOW), 0);
                         /* Until what was put at the same time, and never before, is gone. */
-                        const uint64_t once = ranked(kind, 0, next++);
+                        const uint64_t once = ranked(kind, next++);
                         put(store, once, 1, 100, FAR, TEST_NOW);
                         while (find(store, once, false) == 1)
-                                put(store, ranked(kind, 0, next++), 1, 100, FAR, TEST_NOW);
+                                put(store, ranked(kind, next++), 1, 100, FAR, TEST_NOW);
                 }
-                unsigned stayed = there(store, kind, 0, 0, seldom);
+                unsigned stayed = there(store, kind, 0, seldom);
                 assert_true(negative ? stayed < seldom / 10 : stayed > seldom * 6 / 10);
                 store_destroy(store);
         }
@@ -284,20 +282,19 @@ static void b39_negatives_take_their_share_and_no_more(void **state)
                 /* A quarter of what it holds, and never asked for again. */
                 const uint64_t positive = capacity / 4;
                 for (uint64_t key = 0; key < positive; key++)
-                        put(store, ranked(STORE_ORDINARY, 0, key), 1, 100, FAR, TEST_NOW);
+                        put(store, ranked(STORE_ORDINARY, key), 1, 100, FAR, TEST_NOW);
                 for (uint64_t key = 0; key < 6 * capacity; key++)
-                        assert_int_equal(put(store, ranked(STORE_NEGATIVE, 0, key), 1, 100, FAR, TEST_NOW),
-                                         0);
-                assert_int_equal(there(store, STORE_ORDINARY, 0, 0, positive), positive);
+                        assert_int_equal(put(store, ranked(STORE_NEGATIVE, key), 1, 100, FAR, TEST_NOW), 0);
+                assert_int_equal(there(store, STORE_ORDINARY, 0, positive), positive);
                 /* The newest of them are there. */
-                assert_true(there(store, STORE_NEGATIVE, 0, 6 * capacity - capacity / 8, 6 * capacity) ==
+                assert_true(there(store, STORE_NEGATIVE, 6 * capacity - capacity / 8, 6 * capacity) ==
                             capacity / 8);
                 /* And when both come, negatives are cut down to a quarter. */
                 for (uint64_t key = positive; key < 6 * capacity; key++) {
-                        put(store, ranked(STORE_ORDINARY, 0, key), 1, 100, FAR, TEST_NOW);
-                        put(store, ranked(STORE_NEGATIVE, 0, 10 * capacity + key), 1, 100, FAR, TEST_NOW);
+                        put(store, ranked(STORE_ORDINARY, key), 1, 100, FAR, TEST_NOW);
+                        put(store, ranked(STORE_NEGATIVE, 10 * capacity + key), 1, 100, FAR, TEST_NOW);
                 }
-                unsigned negative = there(store, STORE_NEGATIVE, 0, 0, 16 * capacity);
+                unsigned negative = there(store, STORE_NEGATIVE, 0, 16 * capacity);
                 uint64_t entries = stats_of(store).entries;
                 /* To within a segment. */
                 assert_true(negative <= entries / 4 + store_max_entry(store) / 100 &&
@@ -319,15 +316,15 @@ static void b39_a_flood_does_not_live_on_what_expires(void **state)
                 const uint64_t capacity = budgets[i] / 112, ordinary = capacity / 2;
                 uint32_t now = TEST_NOW;
                 for (uint64_t key = 0; key < ordinary; key++)
-                        put(store, ranked(STORE_ORDINARY, 0, key), 1, 100, key % 3 ? FAR : now + 10, now);
+                        put(store, ranked(STORE_ORDINARY, key), 1, 100, key % 3 ? FAR : now + 10, now);
                 now += 60;
                 for (uint64_t key = 0; key < 4 * capacity; key++)
-                        put(store, ranked(STORE_NEGATIVE, 0, key), 1, 100, FAR, now);
+                        put(store, ranked(STORE_NEGATIVE, key), 1, 100, FAR, now);
                 unsigned stayed = 0;
                 for (uint64_t key = 0; key < ordinary; key++)
-                        stayed += key % 3 && find(store, ranked(STORE_ORDINARY, 0, key), false) == 1;
+                        stayed += key % 3 && find(store, ranked(STORE_ORDINARY, key), false) == 1;
                 assert_true(stayed >= ordinary * 2 / 3 * 9 / 10);
-                assert_int_equal(there(store, STORE_NEGATIVE, 0, 4 * capacity - 100, 4 * capacity), 100);
+                assert_int_equal(there(store, STORE_NEGATIVE, 4 * capacity - 100, 4 * capacity), 100);
                 audit(store);
                 store_destroy(store);
         }
@@ -384,36 +381,18 @@ static void kept_entries_outlive_a_flood(void **state)
         struct store *store = make((struct store_options){.max_bytes = 1 << 20, .rank = rank_by_key});
         const uint64_t capacity = (1 << 20) / 112, kept = capacity / 3;
         for (uint64_t key = 0; key < kept; key++)
-                put(store, ranked(STORE_KEPT, 0, key), 1, 100, FAR, TEST_NOW);
+                put(store, ranked(STORE_KEPT, key), 1, 100, FAR, TEST_NOW);
         for (uint64_t key = 0; key < 5 * capacity; key++) {
-                put(store, ranked(STORE_ORDINARY, 0, key), 1, 100, FAR, TEST_NOW);
-                find(store, ranked(STORE_ORDINARY, 0, key), true);
+                put(store, ranked(STORE_ORDINARY, key), 1, 100, FAR, TEST_NOW);
+                find(store, ranked(STORE_ORDINARY, key), true);
         }
-        assert_int_equal(there(store, STORE_KEPT, 0, 0, kept), kept);
+        assert_int_equal(there(store, STORE_KEPT, 0, kept), kept);
         /* They are no danger: too many of them go like others. */
         for (uint64_t key = kept; key < 5 * capacity; key++)
-                assert_int_equal(put(store, ranked(STORE_KEPT, 0, key), 1, 100, FAR, TEST_NOW), 0);
-        assert_int_equal(there(store, STORE_KEPT, 0, 5 * capacity - 100, 5 * capacity), 100);
-        assert_true(there(store, STORE_ORDINARY, 0, 0, 5 * capacity) > capacity / 4);
+                assert_int_equal(put(store, ranked(STORE_KEPT, key), 1, 100, FAR, TEST_NOW), 0);
+        assert_int_equal(there(store, STORE_KEPT, 5 * capacity - 100, 5 * capacity), 100);
+        assert_true(there(store, STORE_ORDINARY, 0, 5 * capacity) > capacity / 4);
         audit(store);
-        store_destroy(store);
-}
-
-static void credit_is_worth_rounds_of_reclaiming(void **state)
-{
-        (void)state;
-        struct store *store = make((struct store_options){.max_bytes = 1 << 20, .rank = rank_by_key});
-        const uint64_t capacity = (1 << 20) / 112;
-        uint64_t next = 0;
-        for (; next < capacity / 20; next++) {
-                put(store, ranked(STORE_ORDINARY, 0, next), 1, 100, FAR, TEST_NOW);
-                put(store, ranked(STORE_ORDINARY, 4, next), 1, 100, FAR, TEST_NOW);
-        }
-        const uint64_t ours = next;
-        while (there(store, STORE_ORDINARY, 0, 0, ours) > 0)
-                put(store, ranked(STORE_ORDINARY, 0, next++), 1, 100, FAR, TEST_NOW);
-        /* But for those that one put would have had to copy too much of. */
-        assert_true(there(store, STORE_ORDINARY, 4, 0, ours) >= ours * 8 / 10);
         store_destroy(store);
 }
 
@@ -652,7 +631,6 @@ int main(void)
             cmocka_unit_test(b39_stale_data_takes_its_share_and_no_more),
             cmocka_unit_test(b66_expired_goes_first_out_of_mixed_segments),
             cmocka_unit_test(kept_entries_outlive_a_flood),
-            cmocka_unit_test(credit_is_worth_rounds_of_reclaiming),
             cmocka_unit_test(the_judge_is_obeyed),
             cmocka_unit_test(b72_bytes_hold_whatever_the_sizes),
             cmocka_unit_test(b72_memory_goes_back),

@@ -2,8 +2,10 @@
 #include "store/evict.h"
 
 #include <errno.h>
+#include <string.h>
 #include <time.h>
 
+#include "store/memory.h"
 #include "store/store_impl.h"
 
 enum {
@@ -50,6 +52,24 @@ static enum store_kind kind_of(unsigned class)
         }
 }
 
+static bool make_ghosts(struct store *store)
+{
+        size_t bytes = memory_pages(store_ghost_bytes(store));
+        store->ghosts = memory_reserve(bytes);
+        if (!store->ghosts)
+                return false;
+        /* They count as ours from now on, so they are. */
+        memset(store->ghosts, 0, bytes);
+        return true;
+}
+
+void evict_forget(struct store *store)
+{
+        if (store->ghosts)
+                memory_unreserve(store->ghosts, memory_pages(store_ghost_bytes(store)));
+        store->ghosts = NULL;
+}
+
 static uint16_t *ghost_place(const struct store *store, uint32_t hash)
 {
         return &store->ghosts[hash >> 7 & store->ghosts_mask];
@@ -62,6 +82,8 @@ static uint16_t ghost_of(uint32_t hash)
 
 bool evict_lay_ghost(struct store *store, uint32_t hash)
 {
+        if (!store->ghosts && !make_ghosts(store))
+                return false;
         uint16_t *ghost = ghost_place(store, hash);
         if (*ghost != ghost_of(hash))
                 return false;
@@ -73,7 +95,7 @@ bool evict_lay_ghost(struct store *store, uint32_t hash)
 static void drop(struct store *store, slot_t *slot, unsigned class)
 {
         uint64_t value = slot_get(slot);
-        if (slot_popularity(value) > 0 || class == CLASS_NEW)
+        if (store->ghosts && (slot_popularity(value) > 0 || class == CLASS_NEW))
                 *ghost_place(store, slot_hash(value)) = ghost_of(slot_hash(value));
         store_drop(store, slot);
 }

@@ -17,6 +17,9 @@ unsigned evict_class(const struct store *store, enum store_kind kind, bool prove
 /* Did an entry with this hash have to go lately that was popular, or too new for that? Then not again. */
 bool evict_lay_ghost(struct store *store, uint32_t hash);
 
+/* Nobody was ever here: the ghosts' memory goes back to the system. */
+void evict_forget(struct store *store);
+
 /* The class's open segment has no room for `stride` bytes: make some, by reclaiming segments if need be.
  * 0, or -ENOMEM: the system gives no memory, or a reader has been sleeping inside a section for too long. */
 int evict_make_room(struct store *store, unsigned class, uint32_t stride, uint32_t now);

@@ -17,7 +17,7 @@ enum {
 
 static size_t bytes_for(uint64_t size)
 {
-        return (size * sizeof(struct bucket) + PAGE - 1) & ~(size_t)(PAGE - 1);
+        return memory_pages(size * sizeof(struct bucket));
 }
 
 int index_init(struct index *index, uint64_t limit, bool huge)

@@ -23,6 +23,11 @@ struct memory {
 void memory_init(struct memory *memory, bool try_jemalloc, bool huge);
 void memory_fini(struct memory *memory);
 
+static inline size_t memory_pages(size_t bytes)
+{
+        return (bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
+}
+
 /* A zeroed or dirty block, or NULL. */
 void *memory_block(struct memory *memory, bool huge);
 void memory_block_free(struct memory *memory, void *block);

@@ -92,12 +92,8 @@ int store_create(const struct store_options *options, struct store **out)
         uint32_t ghosts = GHOSTS_LEAST;
         while (ghosts < GHOSTS_MOST && ghosts * (uint64_t)BYTES_A_GHOST * 2 <= options->max_bytes)
                 ghosts *= 2;
-        store->ghosts = calloc(ghosts, sizeof *store->ghosts);
         store->ghosts_mask = ghosts - 1;
-        err = -ENOMEM;
-        if (!store->ghosts)
-                goto no_index;
-        store->fixed = sizeof *store + ghosts * sizeof *store->ghosts;
+        store->fixed = sizeof *store + store_ghost_bytes(store);
         err = index_init(&store->index, index_limit(options), huge);
         if (err)
                 goto no_index;
@@ -123,7 +119,6 @@ too_small:
 no_index:
         log_fini(&store->log);
 no_log:
-        free(store->ghosts);
         free(store);
         return err;
 }
@@ -136,7 +131,7 @@ void store_destroy(struct store *store)
         index_fini(&store->index);
         log_fini(&store->log);
         purges_fini(&store->purges);
-        free(store->ghosts);
+        evict_forget(store);
         free(store);
 }
 
@@ -589,6 +584,7 @@ static void wipe(struct store *store)
         struct log *log = &store->log;
         index_reset(&store->index);
         store->entries = 0;
+        evict_forget(store);
         log_kill_all(log);
         for (unsigned waits = 0;; waits++) {
                 log_poll(log);
@@ -653,7 +649,8 @@ void store_stats_locked(struct store *store, struct store_stats *stats)
         *stats = (struct store_stats){
             .entries = store->entries,
             .max_entries = store->options.max_entries,
-            .bytes = store->fixed + store->index.touched + log_overhead(log) + log->touched,
+            .bytes = store->fixed - (store->ghosts ? 0 : store_ghost_bytes(store)) + store->index.touched +
+                     log_overhead(log) + log->touched,
             .max_bytes = store->options.max_bytes,
             .entry_bytes = log->live,
             .dead_bytes = log->used - log->live,

@@ -41,7 +41,7 @@ struct store {
         /* All below: under the lock. */
         _Alignas(64) pthread_mutex_t lock;
         _Atomic uint32_t waiting; /* for it; a hint */
-        size_t fixed;             /* bytes of this struct and the ghosts; constant */
+        size_t fixed;             /* bytes of this struct and the ghosts, there or not; constant */
         uint64_t entries;
         uint64_t evicted, expired, expunged, moved;
         unsigned proven;  /* classes of proven entries; constant */
@@ -50,7 +50,8 @@ struct store {
         /* Entries that had to go and were popular, or new and not negative: when they come back they need not
          * prove themselves. So a name that is asked for now and then is told from those asked for once over a
          * longer time than the bytes of new ones can stay. Each hash has one place, which remembers the last
-         * one by what the place does not say of it. 0: nobody. */
+         * one by what the place does not say of it. 0: nobody. They come with the first entry and go with a
+         * wipe. */
         uint16_t *ghosts;
         uint32_t ghosts_mask; /* constant */
         struct sweep sweep;   /* of evict_some */
@@ -60,6 +61,11 @@ struct store {
 static inline uint32_t store_fold(const struct store *store, uint64_t hash)
 {
         return (uint32_t)((hash & store->hash_mask) >> (64 - HASH_BITS));
+}
+
+static inline size_t store_ghost_bytes(const struct store *store)
+{
+        return (store->ghosts_mask + 1) * sizeof *store->ghosts;
 }
 
 /* Bytes that may still be taken from the system. */

@@ -65,6 +65,7 @@ struct put {
         unsigned count;
         size_t size;    /* of the page last written */
         uint8_t *built; /* ENTRY_MAX bytes: the cache's */
+        bool splits;    /* may a crowded page be split? */
 };
 
 static const uint8_t *find_page(struct put *put, uint16_t number, struct entry_key *key, uint64_t *hash)
@@ -440,25 +441,9 @@ static int put_answer(struct put *put, const uint8_t *answer, networks_allow all
                 reason = announce(put, put->pages, entry_expiry(put->built));
         if (reason)
                 return -(int)reason;
-        if (crowded && put->pages < pages_most(put) && put->cache->walks == 0)
+        if (crowded && put->splits && put->pages < pages_most(put) && put->cache->walks == 0)
                 split(put); /* if that fails, the answer is there all the same */
         return at >= 0 ? SARDINE_REPLACED : SARDINE_STORED;
-}
-
-int networks_put(sardine_cache *cache, const struct entry_key *key, const struct network *network,
-                 const uint8_t *answer, uint32_t now, networks_allow allow, const void *ctx)
-{
-        if (!cache->scratch && !(cache->scratch = aligned_alloc(ENTRY_ALIGN, ENTRY_MAX)))
-                return -SARDINE_REFUSED_NO_MEMORY;
-        struct put put;
-        put.cache = cache;
-        put.base = key;
-        put.network = network;
-        put.now = now;
-        put.pages = 0;
-        put.count = 0;
-        put.built = cache->scratch;
-        return put_answer(&put, answer, allow, ctx);
 }
 
 /* The place of the network's answer in its page; -1: there is none. */
@@ -482,6 +467,39 @@ static bool find_base(sardine_cache *cache, const struct entry_key *key, struct 
         if (entry)
                 entry_view_init(base, entry);
         return entry != NULL;
+}
+
+static bool is_there(sardine_cache *cache, const struct entry_key *key, const struct network *network)
+{
+        struct entry_view base;
+        struct page_view page;
+        return find_base(cache, key, &base) &&
+               find_answer(cache, key, network, scope_pages(&base, network), &page) >= 0;
+}
+
+int networks_put(sardine_cache *cache, const struct entry_key *key, const struct network *network,
+                 const uint8_t *answer, uint32_t now, networks_allow allow, const void *ctx)
+{
+        if (!cache->scratch && !(cache->scratch = aligned_alloc(ENTRY_ALIGN, ENTRY_MAX)))
+                return -SARDINE_REFUSED_NO_MEMORY;
+        struct put put;
+        put.cache = cache;
+        put.base = key;
+        put.network = network;
+        put.now = now;
+        put.pages = 0;
+        put.count = 0;
+        put.built = cache->scratch;
+        put.splits = true;
+        int outcome = put_answer(&put, answer, allow, ctx);
+        if (outcome < 0 || is_there(cache, key, network))
+                return outcome;
+        /* The list or a page that was split needed room in a small cache, and this page had to give it. */
+        put.pages = 0;
+        put.count = 0;
+        put.splits = false;
+        int again = put_answer(&put, answer, allow, ctx);
+        return again < 0 ? again : outcome;
 }
 
 void networks_outdate(sardine_cache *cache, const struct entry_key *key, const struct network *network,

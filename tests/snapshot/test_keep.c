@@ -313,14 +313,14 @@ static void b70_a_journal_stays_with_a_snapshot_that_stays(void **state)
 }
 
 /* Called when all is in the new file, and before that takes the place of the old one. */
-static void (*before_the_end)(void);
+static void (*_Atomic before_the_end)(void); /* also the keeper looks */
 struct snapshot_writer;
 int __real_snapshot_finish(struct snapshot_writer *writer, uint64_t entries);
 int __wrap_snapshot_finish(struct snapshot_writer *writer, uint64_t entries)
 {
-        if (before_the_end)
-                before_the_end();
-        before_the_end = NULL;
+        void (*act)(void) = atomic_exchange(&before_the_end, NULL);
+        if (act)
+                act();
         return __real_snapshot_finish(writer, entries);
 }
 

@@ -53,6 +53,29 @@ void kit_close(struct kit *kit)
         last.pkt = NULL;
 }
 
+struct kit kit;
+
+int kit_setup(void **state)
+{
+        (void)state;
+        kit_init(&kit);
+        return 0;
+}
+
+int kit_setup_open(void **state)
+{
+        kit_setup(state);
+        kit_open(&kit);
+        return 0;
+}
+
+int kit_teardown(void **state)
+{
+        (void)state;
+        kit_close(&kit);
+        return 0;
+}
+
 void kit_wait(struct kit *kit, uint32_t seconds)
 {
         kit->clock_ms += seconds * 1000ull;

@@ -32,6 +32,13 @@ void kit_open_colliding(struct kit *kit);
 void kit_close(struct kit *kit);
 void kit_wait(struct kit *kit, uint32_t seconds);
 
+/* The cache of tests that need but one, made anew for each of them. kit_setup() leaves it to the test to
+ * change options and to open it. */
+extern struct kit kit;
+int kit_setup(void **state);
+int kit_setup_open(void **state);
+int kit_teardown(void **state);
+
 /* A query to be. Zero means: UDP, RD=0, no EDNS. */
 struct ask {
         const char *name; /* text, this very case */

@@ -8,7 +8,6 @@
 #include "abi.h"
 #include "wire/dns.h"
 
-static struct kit kit;
 static const struct ask plain = {.name = "a.example", .type = 1, .rd = true};
 
 static int setup(void **state)
@@ -17,13 +16,6 @@ static int setup(void **state)
         kit_init(&kit);
         kit_open(&kit);
         fill(&kit, plain, REPLY("a.example", 1, .records = "a.example 300 IN A 192.0.2.1"));
-        return 0;
-}
-
-static int teardown(void **state)
-{
-        (void)state;
-        kit_close(&kit);
         return 0;
 }
 
@@ -252,7 +244,7 @@ static void unknown_flags_transports_and_addresses_are_refused(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, kit_teardown)
         const struct CMUnitTest tests[] = {
             T(sizes_that_are_none_are_refused),
             T(callers_of_the_first_release_are_served),

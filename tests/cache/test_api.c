@@ -6,22 +6,6 @@
 
 #include "wire/dns.h"
 
-static struct kit kit;
-
-static int setup(void **state)
-{
-        (void)state;
-        kit_init(&kit);
-        return 0;
-}
-
-static int teardown(void **state)
-{
-        (void)state;
-        kit_close(&kit);
-        return 0;
-}
-
 static void fill_a(struct ask ask)
 {
         char records[300];
@@ -455,7 +439,7 @@ static void texts_exist(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, kit_setup, kit_teardown)
         const struct CMUnitTest tests[] = {
             T(b66_a_full_cache_takes_new_answers),
             T(b74_counters_add_up),

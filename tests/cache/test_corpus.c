@@ -14,8 +14,6 @@
 #include "wire/ecs.h"
 
 static const char *corpus;
-static struct kit kit;
-
 static int setup(void **state)
 {
         (void)state;
@@ -24,13 +22,6 @@ static int setup(void **state)
         kit.options.max_bytes = 64 << 20;
         kit.options.udp_payload_size = 4096;
         kit_open(&kit);
-        return 0;
-}
-
-static int teardown(void **state)
-{
-        (void)state;
-        kit_close(&kit);
         return 0;
 }
 
@@ -261,7 +252,7 @@ int main(int argc, char **argv)
                 return 2;
         corpus = argv[1];
         const struct CMUnitTest tests[] = {
-            cmocka_unit_test_setup_teardown(b06_b49_corpus_for_a_matrix_of_clients, setup, teardown),
+            cmocka_unit_test_setup_teardown(b06_b49_corpus_for_a_matrix_of_clients, setup, kit_teardown),
         };
         return cmocka_run_group_tests_name("cache/corpus", tests, NULL, NULL);
 }

@@ -11,23 +11,6 @@
 #include "wire/dns.h"
 #include "wire/ecs.h"
 
-static struct kit kit;
-
-static int setup(void **state)
-{
-        (void)state;
-        kit_init(&kit);
-        kit_open(&kit);
-        return 0;
-}
-
-static int teardown(void **state)
-{
-        (void)state;
-        kit_close(&kit);
-        return 0;
-}
-
 /* An ECS option for a.b.c.0/source, with a scope. */
 struct option {
         uint8_t bytes[24];
@@ -872,7 +855,7 @@ static void b41_networks_outlive_the_general_answer(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, kit_setup_open, kit_teardown)
         const struct CMUnitTest tests[] = {
             T(b03_subnets_do_not_share_even_when_they_collide),
             T(b18_an_answer_serves_its_whole_scope),

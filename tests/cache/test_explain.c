@@ -4,20 +4,11 @@
 
 enum { A = LDNS_RR_TYPE_A };
 
-static struct kit kit;
-
 static int setup(void **state)
 {
         (void)state;
         kit_init(&kit);
         kit.options.stale_window = 1000;
-        return 0;
-}
-
-static int teardown(void **state)
-{
-        (void)state;
-        kit_close(&kit);
         return 0;
 }
 
@@ -228,7 +219,7 @@ static void test_arguments(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, kit_teardown)
         const struct CMUnitTest tests[] = {
             T(test_hit_expired_and_absent),
             T(test_what_keeps_an_answer_from_a_client),

@@ -9,23 +9,6 @@
 #include "wire/bytes.h"
 #include "wire/dns.h"
 
-static struct kit kit;
-
-static int setup(void **state)
-{
-        (void)state;
-        kit_init(&kit);
-        kit_open(&kit);
-        return 0;
-}
-
-static int teardown(void **state)
-{
-        (void)state;
-        kit_close(&kit);
-        return 0;
-}
-
 static const struct ask plain = {"a.example", 1, .rd = true};
 
 /* The question of `plain` and bytes behind it, with these counts. */
@@ -323,7 +306,7 @@ static void null_and_size_mistakes_are_errors(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, kit_setup_open, kit_teardown)
         const struct CMUnitTest tests[] = {
             T(b58_crafted_opts_bypass),
             T(b59_bad_rdata_is_never_stored),

@@ -8,23 +8,6 @@
 #define A1 "192.0.2.1"
 #define A2 "192.0.2.2"
 
-static struct kit kit;
-
-static int setup(void **state)
-{
-        (void)state;
-        kit_init(&kit);
-        kit_open(&kit);
-        return 0;
-}
-
-static int teardown(void **state)
-{
-        (void)state;
-        kit_close(&kit);
-        return 0;
-}
-
 static int setup_colliding(void **state)
 {
         (void)state;
@@ -335,8 +318,8 @@ static void b26_target_spelled_out_keeps_its_case(void **state)
 
 int main(void)
 {
-#define T(f)         cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define COLLIDING(f) cmocka_unit_test_setup_teardown(f, setup_colliding, teardown)
+#define T(f)         cmocka_unit_test_setup_teardown(f, kit_setup_open, kit_teardown)
+#define COLLIDING(f) cmocka_unit_test_setup_teardown(f, setup_colliding, kit_teardown)
         const struct CMUnitTest tests[] = {
             COLLIDING(b01_colliding_flags_do_not_share),
             COLLIDING(b02_colliding_names_live_side_by_side),

@@ -7,22 +7,6 @@
 
 #define SOA "example 3600 IN SOA ns.example. host.example. 1 2 3 4 60"
 
-static struct kit kit;
-
-static int setup(void **state)
-{
-        (void)state;
-        kit_init(&kit);
-        return 0;
-}
-
-static int teardown(void **state)
-{
-        (void)state;
-        kit_close(&kit);
-        return 0;
-}
-
 static const struct ask a = {"a.example", 1, .rd = true};
 
 static struct reply a_ttl(const char *records)
@@ -554,7 +538,7 @@ static void b21_a_refresh_says_with_which_do(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, kit_setup, kit_teardown)
         const struct CMUnitTest tests[] = {
             T(b28_ttl_one_lives_one_second_and_zero_never_shows),
             T(b28_ttls_age),

@@ -9,22 +9,6 @@
 #include "wire/dns.h"
 #include "wire/ecs.h"
 
-static struct kit kit;
-
-static int setup(void **state)
-{
-        (void)state;
-        kit_init(&kit);
-        return 0;
-}
-
-static int teardown(void **state)
-{
-        (void)state;
-        kit_close(&kit);
-        return 0;
-}
-
 static void check_limits(void)
 {
         struct sardine_stats s = kit_stats(&kit);
@@ -284,7 +268,7 @@ static void b20_b72_pages_that_grow(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, kit_setup, kit_teardown)
         const struct CMUnitTest tests[] = {
             T(b73_nearly_all_of_the_capacity_is_usable),
             T(b67_a_hot_name_is_renewed_and_stays),

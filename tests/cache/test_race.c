@@ -58,8 +58,6 @@ const uint8_t *__wrap_networks_page(sardine_cache *cache, struct entry_key *key,
         return page;
 }
 
-static struct kit kit;
-
 static int setup(void **state)
 {
         (void)state;
@@ -70,13 +68,6 @@ static int setup(void **state)
         kit.options.max_bytes = 1 << 20;
         kit.options.stale_window = 1000;
         kit_open(&kit);
-        return 0;
-}
-
-static int teardown(void **state)
-{
-        (void)state;
-        kit_close(&kit);
         return 0;
 }
 
@@ -353,7 +344,7 @@ static void b82_page_replaced_and_reclaimed_under_a_reader(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, kit_teardown)
         const struct CMUnitTest tests[] = {
             T(b70_purge_while_an_answer_is_at_the_door), T(b40_b70_purge_while_a_displacement_is_at_the_door),
             T(b45_b71_two_answers_at_the_door),          T(b70_purge_while_a_networks_answer_is_at_the_door),

@@ -10,22 +10,6 @@
 #include "wire/bytes.h"
 #include "wire/dns.h"
 
-static struct kit kit;
-
-static int setup(void **state)
-{
-        (void)state;
-        kit_init(&kit);
-        return 0;
-}
-
-static int teardown(void **state)
-{
-        (void)state;
-        kit_close(&kit);
-        return 0;
-}
-
 static char *eight_addresses(const char *head, const char *owner, const char *tail)
 {
         static char records[2048];
@@ -213,7 +197,7 @@ static void b46_relayed_responses_are_made_for_the_client(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, kit_setup, kit_teardown)
         const struct CMUnitTest tests[] = {
             T(b81_every_address_comes_first_as_often), T(b81_rotation_of_variable_rdata),
             T(b81_off_is_stable_to_the_byte),          T(b57_padding_for_those_who_pad),

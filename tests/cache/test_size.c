@@ -8,21 +8,12 @@
 #include "wire/bytes.h"
 #include "wire/dns.h"
 
-static struct kit kit;
-
 static int setup(void **state)
 {
         (void)state;
         kit_init(&kit);
         kit.options.udp_payload_size = 4096;
         kit_open(&kit);
-        return 0;
-}
-
-static int teardown(void **state)
-{
-        (void)state;
-        kit_close(&kit);
         return 0;
 }
 
@@ -359,7 +350,7 @@ static void b48_b57_extended_errors(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, kit_teardown)
         const struct CMUnitTest tests[] = {
             T(b14_size_is_not_identity),
             T(b15_b49_streams_get_the_whole),

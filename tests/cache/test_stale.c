@@ -10,22 +10,6 @@
 #include "wire/bytes.h"
 #include "wire/dns.h"
 
-static struct kit kit;
-
-static int setup(void **state)
-{
-        (void)state;
-        kit_init(&kit);
-        return 0;
-}
-
-static int teardown(void **state)
-{
-        (void)state;
-        kit_close(&kit);
-        return 0;
-}
-
 static const struct ask a = {.name = "a.example", .type = 1, .rd = true, .edns = true};
 static const char *const data = "a.example 5 IN A 192.0.2.1";
 
@@ -300,7 +284,7 @@ static void waiting_takes_only_tokens(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, kit_setup, kit_teardown)
         const struct CMUnitTest tests[] = {
             T(b37_stale_stands_in_after_a_failure),
             T(b37_backoff_ends_with_fresh_data),

@@ -25,34 +25,35 @@ void policy_open(struct kit *kit)
         kit_open(kit);
 }
 
-int policy_text(struct kit *kit, const char *text, const char **why)
+/* What sardine_policy_load() returns. */
+static int load_text(struct kit *kit, const char *text, unsigned flags, char why[512])
 {
-        static char reason[512];
-        if (!*path) {
+        if (!*path)
                 snprintf(path, sizeof path, "/tmp/sardine-policy-%d.lua", (int)getpid());
-        }
         FILE *file = fopen(path, "w");
         assert_non_null(file);
         assert_true(fputs(text, file) >= 0);
         assert_int_equal(fclose(file), 0);
-        int err = sardine_policy_load(kit->cache, path, 0, reason, sizeof reason);
-        if (why)
-                *why = reason;
-        return err;
+        return sardine_policy_load(kit->cache, path, flags, why, 512);
 }
 
-void policy_set(struct kit *kit, const char *text)
+void policy_set_flags(struct kit *kit, const char *text, unsigned flags)
 {
-        const char *why;
-        int err = policy_text(kit, text, &why);
+        char why[512] = "";
+        int err = load_text(kit, text, flags, why);
         if (err)
                 fail_msg("%d: %s", err, why);
 }
 
+void policy_set(struct kit *kit, const char *text)
+{
+        policy_set_flags(kit, text, 0);
+}
+
 void policy_bad(struct kit *kit, const char *text, const char *reason)
 {
-        const char *why;
-        int err = policy_text(kit, text, &why);
+        char why[512] = "";
+        int err = load_text(kit, text, 0, why);
         if (err != -EINVAL || !strstr(why, reason))
                 fail_msg("%d: \"%s\" instead of \"%s\"", err, why, reason);
 }
@@ -68,4 +69,19 @@ void policy_done(void)
 {
         if (*path)
                 unlink(path);
+}
+
+int policy_setup(void **state)
+{
+        kit_setup(state);
+        kit.options.stale_window = 3600;
+        policy_open(&kit);
+        return 0;
+}
+
+int policy_teardown(void **state)
+{
+        kit_teardown(state);
+        policy_done();
+        return 0;
 }

@@ -5,12 +5,9 @@
 
 #include "../cache/kit.h"
 
-/* Load a policy from its text. Returns what sardine_policy_load() does; *why (may be NULL) gets the reason.
- */
-int policy_text(struct kit *kit, const char *text, const char **why);
-
-/* It must load. */
+/* Load a policy from its text. It must load. */
 void policy_set(struct kit *kit, const char *text);
+void policy_set_flags(struct kit *kit, const char *text, unsigned flags);
 
 /* It must not; and the reason must have this in it. */
 void policy_bad(struct kit *kit, const char *text, const char *reason);
@@ -24,5 +21,9 @@ void policy_open(struct kit *kit); /* kit_open(), with that callback */
 
 /* Remove the files. */
 void policy_done(void);
+
+/* With the kit's own cache, whose answers may be stale for an hour. */
+int policy_setup(void **state);
+int policy_teardown(void **state);
 
 #endif

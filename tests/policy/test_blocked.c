@@ -6,21 +6,12 @@
 
 #include "wire/bytes.h"
 
-static struct kit kit;
-
 static int setup(void **state)
 {
         (void)state;
         kit_init(&kit);
         kit.options.max_entries = 20000;
         kit_open(&kit);
-        return 0;
-}
-
-static int teardown(void **state)
-{
-        (void)state;
-        kit_close(&kit);
         return 0;
 }
 
@@ -159,11 +150,11 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test_setup_teardown(b90_what_a_list_names_goes_by_name_and_by_content, setup,
-                                            teardown),
-            cmocka_unit_test_setup_teardown(b90_answers_for_networks_too, setup, teardown),
-            cmocka_unit_test_setup_teardown(b90_a_long_list_in_one_pass, setup, teardown),
-            cmocka_unit_test_setup_teardown(b90_what_is_in_flight_does_not_come_back, setup, teardown),
-            cmocka_unit_test_setup_teardown(a_bad_line_removes_nothing, setup, teardown),
+                                            kit_teardown),
+            cmocka_unit_test_setup_teardown(b90_answers_for_networks_too, setup, kit_teardown),
+            cmocka_unit_test_setup_teardown(b90_a_long_list_in_one_pass, setup, kit_teardown),
+            cmocka_unit_test_setup_teardown(b90_what_is_in_flight_does_not_come_back, setup, kit_teardown),
+            cmocka_unit_test_setup_teardown(a_bad_line_removes_nothing, setup, kit_teardown),
             cmocka_unit_test(b91_effective_options_read_back),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

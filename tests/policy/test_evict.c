@@ -6,8 +6,6 @@
 
 #include <stdio.h>
 
-static struct kit kit;
-
 /* Whose limit counts. About as many of our answers fit in the one as in the other. */
 enum limit { BY_BYTES, BY_ENTRIES };
 enum { HOLDS = 1500 };
@@ -18,14 +16,6 @@ static void open_cache(enum limit limit)
         kit.options.max_entries = limit == BY_ENTRIES ? HOLDS : 0;
         kit.options.max_bytes = limit == BY_ENTRIES ? 2 << 20 : 512 << 10;
         policy_open(&kit);
-}
-
-static int teardown(void **state)
-{
-        (void)state;
-        kit_close(&kit);
-        policy_done();
-        return 0;
 }
 
 /* About 300 bytes, so that not so many are needed. */
@@ -163,7 +153,7 @@ static void weights_say_how_long_answers_stay(void **state)
                         assert_ratio("c.example", "b.example", 13);
                         assert_ratio("d.example", "c.example", 12);
                         assert_ratio("d.example", "a.example", 35);
-                        teardown(NULL);
+                        policy_teardown(NULL);
                 }
         open_cache(BY_BYTES); /* for the teardown */
 }
@@ -179,7 +169,7 @@ static void weight_0_goes_first(void **state)
                 print_message("%u %u\n", left_of("a.example").entries, left_of("b.example").entries);
                 assert_ratio("b.example", "a.example", 50);
                 if (limit == BY_BYTES)
-                        teardown(NULL);
+                        policy_teardown(NULL);
         }
 }
 
@@ -246,7 +236,7 @@ static void b39_a_policys_share_of_negatives(void **state)
                                 fail_msg("%u percent", is);
                 }
                 if (limit == BY_BYTES)
-                        teardown(NULL);
+                        policy_teardown(NULL);
         }
 }
 
@@ -300,7 +290,7 @@ static void b39_a_policys_share_of_stale_answers(void **state)
                 if (is < shares[i].least || is > shares[i].most)
                         fail_msg("%u percent", is);
                 if (i == 0)
-                        teardown(NULL);
+                        policy_teardown(NULL);
         }
 }
 
@@ -321,7 +311,7 @@ static void what_is_always_kept_survives_a_flood(void **state)
                 print_message("%u %%\n", percent("keep.example"));
                 assert_in_range(percent("keep.example"), 40, 60);
                 if (limit == BY_BYTES)
-                        teardown(NULL);
+                        policy_teardown(NULL);
         }
 }
 
@@ -350,7 +340,7 @@ static void the_evict_hooks_answers_count(void **state)
                 assert_ratio("c.example", "b.example", 20);
                 assert_true(left_of("d.example").entries >= KEPT * 97 / 100);
                 if (limit == BY_BYTES)
-                        teardown(NULL);
+                        policy_teardown(NULL);
         }
 }
 
@@ -368,17 +358,17 @@ static void the_evict_hook_overrules_the_tables(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-            cmocka_unit_test_teardown(classes_by_zone_and_type, teardown),
-            cmocka_unit_test_teardown(weights_say_how_long_answers_stay, teardown),
-            cmocka_unit_test_teardown(weight_0_goes_first, teardown),
-            cmocka_unit_test_teardown(a_reload_changes_the_weights, teardown),
-            cmocka_unit_test_teardown(classes_of_the_store_hook_have_their_weights, teardown),
-            cmocka_unit_test_teardown(b39_a_policys_share_of_negatives, teardown),
-            cmocka_unit_test_teardown(a_policys_share_of_one_hit_answers, teardown),
-            cmocka_unit_test_teardown(b39_a_policys_share_of_stale_answers, teardown),
-            cmocka_unit_test_teardown(what_is_always_kept_survives_a_flood, teardown),
-            cmocka_unit_test_teardown(the_evict_hooks_answers_count, teardown),
-            cmocka_unit_test_teardown(the_evict_hook_overrules_the_tables, teardown),
+            cmocka_unit_test_teardown(classes_by_zone_and_type, policy_teardown),
+            cmocka_unit_test_teardown(weights_say_how_long_answers_stay, policy_teardown),
+            cmocka_unit_test_teardown(weight_0_goes_first, policy_teardown),
+            cmocka_unit_test_teardown(a_reload_changes_the_weights, policy_teardown),
+            cmocka_unit_test_teardown(classes_of_the_store_hook_have_their_weights, policy_teardown),
+            cmocka_unit_test_teardown(b39_a_policys_share_of_negatives, policy_teardown),
+            cmocka_unit_test_teardown(a_policys_share_of_one_hit_answers, policy_teardown),
+            cmocka_unit_test_teardown(b39_a_policys_share_of_stale_answers, policy_teardown),
+            cmocka_unit_test_teardown(what_is_always_kept_survives_a_flood, policy_teardown),
+            cmocka_unit_test_teardown(the_evict_hooks_answers_count, policy_teardown),
+            cmocka_unit_test_teardown(the_evict_hook_overrules_the_tables, policy_teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

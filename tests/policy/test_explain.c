@@ -6,8 +6,6 @@
 
 enum { A = LDNS_RR_TYPE_A };
 
-static struct kit kit;
-
 static const uint8_t kid[4] = {192, 0, 2, 7}, adult[4] = {198, 51, 100, 7};
 
 static const char tenants[] = "return { key = function(q)\n"
@@ -22,14 +20,6 @@ static int setup(void **state)
         kit.options.stale_window = 3600;
         kit.options.truncated_ttl = 60;
         policy_open(&kit);
-        return 0;
-}
-
-static int teardown(void **state)
-{
-        (void)state;
-        kit_close(&kit);
-        policy_done();
         return 0;
 }
 
@@ -126,7 +116,7 @@ static void b17_a_policy_that_changes_its_mind(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, policy_teardown)
         const struct CMUnitTest tests[] = {
             T(b17_a_policys_tag_is_part_of_the_key),
             T(b17_a_policy_may_pass_a_query_by),

@@ -5,25 +5,6 @@
 #include "wire/bytes.h"
 #include "wire/dns.h"
 
-static struct kit kit;
-
-static int setup(void **state)
-{
-        (void)state;
-        kit_init(&kit);
-        kit.options.stale_window = 3600;
-        policy_open(&kit);
-        return 0;
-}
-
-static int teardown(void **state)
-{
-        (void)state;
-        kit_close(&kit);
-        policy_done();
-        return 0;
-}
-
 static void fill_a(struct ask ask, uint32_t ttl)
 {
         char records[300];
@@ -351,20 +332,24 @@ static void the_evict_hook_is_never_in_a_lookup(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-            cmocka_unit_test_setup_teardown(without_hooks_none_is_called, setup, teardown),
-            cmocka_unit_test_setup_teardown(it_is_lua_5_4, setup, teardown),
-            cmocka_unit_test_setup_teardown(b24_a_tag_from_the_hook_keeps_tenants_apart, setup, teardown),
-            cmocka_unit_test_setup_teardown(the_question_is_as_it_was_asked, setup, teardown),
-            cmocka_unit_test_setup_teardown(a_misspelled_field_is_an_error, setup, teardown),
-            cmocka_unit_test_setup_teardown(a_key_hook_may_skip_the_cache, setup, teardown),
-            cmocka_unit_test_setup_teardown(b89_ttl_cap_for_one_client, setup, teardown),
-            cmocka_unit_test_setup_teardown(b89_ttl_cap_by_the_host, setup, teardown),
-            cmocka_unit_test_setup_teardown(the_answer_is_as_it_came, setup, teardown),
-            cmocka_unit_test_setup_teardown(a_longer_life_shows, setup, teardown),
-            cmocka_unit_test_setup_teardown(a_store_hook_may_refuse, setup, teardown),
-            cmocka_unit_test_setup_teardown(b39_the_stale_hook_has_the_last_word, setup, teardown),
-            cmocka_unit_test_setup_teardown(failed_knows_its_question_by_the_token, setup, teardown),
-            cmocka_unit_test_setup_teardown(the_evict_hook_is_never_in_a_lookup, setup, teardown),
+            cmocka_unit_test_setup_teardown(without_hooks_none_is_called, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(it_is_lua_5_4, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(b24_a_tag_from_the_hook_keeps_tenants_apart, policy_setup,
+                                            policy_teardown),
+            cmocka_unit_test_setup_teardown(the_question_is_as_it_was_asked, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(a_misspelled_field_is_an_error, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(a_key_hook_may_skip_the_cache, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(b89_ttl_cap_for_one_client, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(b89_ttl_cap_by_the_host, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(the_answer_is_as_it_came, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(a_longer_life_shows, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(a_store_hook_may_refuse, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(b39_the_stale_hook_has_the_last_word, policy_setup,
+                                            policy_teardown),
+            cmocka_unit_test_setup_teardown(failed_knows_its_question_by_the_token, policy_setup,
+                                            policy_teardown),
+            cmocka_unit_test_setup_teardown(the_evict_hook_is_never_in_a_lookup, policy_setup,
+                                            policy_teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,8 +4,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 /* Lua's long jumps out of C code are not seen by the thread sanitizer when liblua is built with fortified
  * ones: its record of the stack grows with each, and loops of errors take minutes and gigabytes. They have
@@ -21,25 +19,6 @@
 #define JUMPS_ARE_SEEN 1
 #endif
 
-static struct kit kit;
-
-static int setup(void **state)
-{
-        (void)state;
-        kit_init(&kit);
-        kit.options.stale_window = 3600;
-        policy_open(&kit);
-        return 0;
-}
-
-static int teardown(void **state)
-{
-        (void)state;
-        kit_close(&kit);
-        policy_done();
-        return 0;
-}
-
 /* A name is filled, hit, and used when stale, whatever the hooks do. */
 static void works(void)
 {
@@ -51,20 +30,6 @@ static void works(void)
         assert_int_equal(look(&kit, ASK(name, 1))->outcome, SARDINE_HIT);
         kit_wait(&kit, 400);
         assert_int_equal(look(&kit, ASK(name, 1, .flags = SARDINE_ALLOW_STALE))->outcome, SARDINE_STALE);
-}
-
-static void policy_set_flags(struct kit *k, const char *text, unsigned flags)
-{
-        char path[64], why[512] = "";
-        snprintf(path, sizeof path, "/tmp/sardine-hostile-%d.lua", (int)getpid());
-        FILE *file = fopen(path, "w");
-        assert_non_null(file);
-        assert_true(fputs(text, file) >= 0);
-        assert_int_equal(fclose(file), 0);
-        int err = sardine_policy_load(k->cache, path, flags, why, sizeof why);
-        unlink(path);
-        if (err)
-                fail_msg("%d: %s", err, why);
 }
 
 /* What the body must end with. */
@@ -368,15 +333,16 @@ static void reloads_under_load(void **state)
 int main(void)
 {
         const struct CMUnitTest alone[] = {
-            cmocka_unit_test_setup_teardown(errors_and_loops_fall_back, setup, teardown),
-            cmocka_unit_test_setup_teardown(work_in_libraries_counts, setup, teardown),
-            cmocka_unit_test_setup_teardown(limits_hold_with_all_libraries, setup, teardown),
-            cmocka_unit_test_setup_teardown(views_that_are_kept_give_errors, setup, teardown),
-            cmocka_unit_test_setup_teardown(b91_files_that_do_not_load_leave_the_old_policy, setup, teardown),
-            cmocka_unit_test_setup_teardown(noise_is_bounded, setup, teardown),
+            cmocka_unit_test_setup_teardown(errors_and_loops_fall_back, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(work_in_libraries_counts, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(limits_hold_with_all_libraries, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(views_that_are_kept_give_errors, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(b91_files_that_do_not_load_leave_the_old_policy, policy_setup,
+                                            policy_teardown),
+            cmocka_unit_test_setup_teardown(noise_is_bounded, policy_setup, policy_teardown),
         };
         const struct CMUnitTest together[] = {
-            cmocka_unit_test_setup_teardown(reloads_under_load, setup, teardown),
+            cmocka_unit_test_setup_teardown(reloads_under_load, policy_setup, policy_teardown),
         };
         int failed = JUMPS_ARE_SEEN ? cmocka_run_group_tests(alone, NULL, NULL) : 0;
         return failed + cmocka_run_group_tests(together, NULL, NULL);

@@ -4,25 +4,6 @@
 #include "policy_kit.h"
 
 #include <stdio.h>
-#include <unistd.h>
-
-static struct kit kit;
-
-static int setup(void **state)
-{
-        (void)state;
-        kit_init(&kit);
-        policy_open(&kit);
-        return 0;
-}
-
-static int teardown(void **state)
-{
-        (void)state;
-        kit_close(&kit);
-        policy_done();
-        return 0;
-}
 
 enum end { FINE, ERROR, TIMEOUT };
 
@@ -171,30 +152,23 @@ static void libraries(void **state)
             "for name in there:gmatch('%w+') do assert(_G[name] ~= nil, name) end\n"
             "assert(not pcall(setmetatable, {}, {__gc = function() end}))\n"
             "return {}");
-        char path[64], why[512] = "";
-        snprintf(path, sizeof path, "/tmp/sardine-limits-%d.lua", (int)getpid());
-        FILE *file = fopen(path, "w");
-        assert_non_null(file);
-        fputs("assert(io and os and debug and package and coroutine and load and require and print)\n"
-              "assert(debug.sethook == nil and not pcall(setmetatable, {}, {__gc = function() end}))\n"
-              "return {}",
-              file);
-        assert_int_equal(fclose(file), 0);
-        int err = sardine_policy_load(kit.cache, path, SARDINE_POLICY_ALL_LIBRARIES, why, sizeof why);
-        unlink(path);
-        if (err)
-                fail_msg("%s", why);
+        policy_set_flags(
+            &kit,
+            "assert(io and os and debug and package and coroutine and load and require and print)\n"
+            "assert(debug.sethook == nil and not pcall(setmetatable, {}, {__gc = function() end}))\n"
+            "return {}",
+            SARDINE_POLICY_ALL_LIBRARIES);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-            cmocka_unit_test_setup_teardown(instructions, setup, teardown),
-            cmocka_unit_test_setup_teardown(memory, setup, teardown),
-            cmocka_unit_test_setup_teardown(a_leak_ends, setup, teardown),
-            cmocka_unit_test_setup_teardown(single_calls, setup, teardown),
-            cmocka_unit_test_setup_teardown(caught_errors, setup, teardown),
-            cmocka_unit_test_setup_teardown(libraries, setup, teardown),
+            cmocka_unit_test_setup_teardown(instructions, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(memory, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(a_leak_ends, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(single_calls, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(caught_errors, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(libraries, policy_setup, policy_teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,24 +2,6 @@
  * Client networks as a policy wants them: which of them share an answer, and what the upstream is told. */
 #include "policy_kit.h"
 
-static struct kit kit;
-
-static int setup(void **state)
-{
-        (void)state;
-        kit_init(&kit);
-        policy_open(&kit);
-        return 0;
-}
-
-static int teardown(void **state)
-{
-        (void)state;
-        kit_close(&kit);
-        policy_done();
-        return 0;
-}
-
 enum { A = LDNS_RR_TYPE_A };
 
 /* Clients, as hosts know them. */
@@ -190,13 +172,17 @@ static void without_a_policy_nothing_is_exchanged(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-            cmocka_unit_test_setup_teardown(a_network_of_the_hook_takes_the_place_of_the_clients, setup,
-                                            teardown),
-            cmocka_unit_test_setup_teardown(the_hook_may_want_answers_for_everybody, setup, teardown),
-            cmocka_unit_test_setup_teardown(the_hook_may_want_shorter_prefixes, setup, teardown),
-            cmocka_unit_test_setup_teardown(tables_cut_what_clients_and_hooks_say, setup, teardown),
-            cmocka_unit_test_setup_teardown(prefixes_by_client_network, setup, teardown),
-            cmocka_unit_test_setup_teardown(without_a_policy_nothing_is_exchanged, setup, teardown),
+            cmocka_unit_test_setup_teardown(a_network_of_the_hook_takes_the_place_of_the_clients,
+                                            policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(the_hook_may_want_answers_for_everybody, policy_setup,
+                                            policy_teardown),
+            cmocka_unit_test_setup_teardown(the_hook_may_want_shorter_prefixes, policy_setup,
+                                            policy_teardown),
+            cmocka_unit_test_setup_teardown(tables_cut_what_clients_and_hooks_say, policy_setup,
+                                            policy_teardown),
+            cmocka_unit_test_setup_teardown(prefixes_by_client_network, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(without_a_policy_nothing_is_exchanged, policy_setup,
+                                            policy_teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

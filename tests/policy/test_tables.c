@@ -11,25 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static struct kit kit;
-
-static int setup(void **state)
-{
-        (void)state;
-        kit_init(&kit);
-        kit.options.stale_window = 3600;
-        policy_open(&kit);
-        return 0;
-}
-
-static int teardown(void **state)
-{
-        (void)state;
-        kit_close(&kit);
-        policy_done();
-        return 0;
-}
-
 /* The life that an A record of 1000 seconds gets; 0: it is not kept. */
 static uint32_t life(const char *name)
 {
@@ -304,13 +285,13 @@ static void subnets_like_a_plain_search(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-            cmocka_unit_test_setup_teardown(ttl_limits_by_zone_type_and_rcode, setup, teardown),
-            cmocka_unit_test_setup_teardown(never_store_by_zone_and_type, setup, teardown),
-            cmocka_unit_test_setup_teardown(b24_tags_by_client_network, setup, teardown),
-            cmocka_unit_test_setup_teardown(ecs_prefix_lengths_by_zone, setup, teardown),
-            cmocka_unit_test_setup_teardown(b39_stale_only_for_positives, setup, teardown),
-            cmocka_unit_test_setup_teardown(b24_tags_by_listener, setup, teardown),
-            cmocka_unit_test_setup_teardown(a_million_zones_load_in_seconds, setup, teardown),
+            cmocka_unit_test_setup_teardown(ttl_limits_by_zone_type_and_rcode, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(never_store_by_zone_and_type, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(b24_tags_by_client_network, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(ecs_prefix_lengths_by_zone, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(b39_stale_only_for_positives, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(b24_tags_by_listener, policy_setup, policy_teardown),
+            cmocka_unit_test_setup_teardown(a_million_zones_load_in_seconds, policy_setup, policy_teardown),
             cmocka_unit_test(suffixes_like_a_plain_search),
             cmocka_unit_test(subnets_like_a_plain_search),
         };

@@ -15,7 +15,6 @@ void __wrap_store_unlock(struct store *store);
 
 static const struct ask A = {.name = "a.example.com", .type = DNS_A, .rd = true};
 
-static struct kit kit;
 static _Atomic bool watched; /* the keeper's thread looks, too */
 static pthread_t watcher;
 static uint64_t generation, noted, since;

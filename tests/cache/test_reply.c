@@ -144,7 +144,7 @@ static void b44_no_entry_outlives_its_signatures(void **state)
         kit.options.cap_by_signature = 1;
         kit_open(&kit);
         fill(&kit, ask, REPLY("a.example", 1, .records = records));
-        assert_in_range(look(&kit, ask)->answer.ttl, 90, 100);
+        assert_in_range(look(&kit, ask)->answer.ttl, end - time(NULL), 100);
         assert_int_equal(look(&kit, ASK("b.example", 1, .dnssec_ok = true))->outcome, SARDINE_MISS);
         unsigned reason;
         assert_int_equal(

@@ -5,8 +5,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "pending.h"
 #include "wire/bytes.h"
 #include "wire/dns.h"
 
@@ -221,6 +223,13 @@ struct waiter {
         int result;
 };
 
+static uint64_t now_ms(void)
+{
+        struct timespec ts;
+        clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
 static void *wait_there(void *arg)
 {
         struct waiter *w = arg;
@@ -228,10 +237,10 @@ static void *wait_there(void *arg)
         return NULL;
 }
 
-static void start_waiters(struct waiter *w, uint32_t timeout)
+static void start_waiters(struct waiter *w, struct ask ask, uint32_t timeout)
 {
         for (int i = 0; i < WAITERS; i++) {
-                struct got *got = look(&kit, coalescing(a));
+                struct got *got = look(&kit, coalescing(ask));
                 assert_int_equal(got->outcome, SARDINE_WAIT);
                 w[i].token = got->token;
                 w[i].timeout = timeout;
@@ -245,7 +254,7 @@ static void b80_insert_wakes_all(void **state)
         kit_open(&kit);
         struct sardine_token leader = look(&kit, coalescing(a))->token;
         struct waiter w[WAITERS];
-        start_waiters(w, 60000);
+        start_waiters(w, a, 60000);
         usleep(20000);
         assert_int_equal(put_token(&kit, &leader, REPLY("a.example", 1, .records = data), NULL),
                          SARDINE_STORED);
@@ -259,16 +268,28 @@ static void b80_a_dead_leader_is_replaced_once(void **state)
 {
         (void)state;
         kit_open(&kit);
-        assert_int_equal(look(&kit, coalescing(a))->outcome, SARDINE_MISS); /* and never comes back */
-        struct waiter w[WAITERS];
-        start_waiters(w, 300);
-        int leaders = 0;
-        for (int i = 0; i < WAITERS; i++) {
-                pthread_join(w[i].thread, NULL);
-                assert_int_not_equal(w[i].result, SARDINE_HIT);
-                leaders += w[i].result == SARDINE_MISS;
+        /* On a busy machine they may wait so much longer than they want to that the second one is given up,
+         * too, and rightly so: then more patient ones show it. */
+        bool in_time = false;
+        for (uint32_t patience = 300; !in_time && patience < PENDING_PATIENCE; patience *= 2) {
+                char name[32];
+                snprintf(name, sizeof name, "a%u.example", patience);
+                struct ask ask = ASK(name, 1);
+                assert_int_equal(look(&kit, coalescing(ask))->outcome,
+                                 SARDINE_MISS); /* and never comes back */
+                struct waiter w[WAITERS];
+                uint64_t start = now_ms();
+                start_waiters(w, ask, patience);
+                int leaders = 0;
+                for (int i = 0; i < WAITERS; i++) {
+                        pthread_join(w[i].thread, NULL);
+                        assert_int_not_equal(w[i].result, SARDINE_HIT);
+                        leaders += w[i].result == SARDINE_MISS;
+                }
+                in_time = now_ms() - start < 2 * patience;
+                assert_true(leaders == 1 || (leaders > 1 && !in_time));
         }
-        assert_int_equal(leaders, 1);
+        assert_true(in_time);
 }
 
 static void waiting_takes_only_tokens(void **state)

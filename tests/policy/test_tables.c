@@ -177,9 +177,9 @@ static void a_million_zones_load_in_seconds(void **state)
         assert_int_equal(fclose(file), 0);
         snprintf(policy, sizeof policy, "return { never_store = { zones = list '%s' } }", list);
         struct timespec start, end;
-        clock_gettime(CLOCK_MONOTONIC, &start);
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
         policy_set(&kit, policy);
-        clock_gettime(CLOCK_MONOTONIC, &end);
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
         unlink(list);
         print_message("a million zones: %.1f s\n",
                       (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9);

@@ -111,7 +111,7 @@ static struct sardine_snapshot_status status(void)
 static void request(uint32_t saves, uint32_t failures)
 {
         sardine_snapshot_request(old.cache);
-        for (unsigned i = 0; i < 6000; i++) {
+        for (unsigned i = 0; i < 18000; i++) {
                 if (status().saves == saves && status().failures == failures)
                         return;
                 nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);

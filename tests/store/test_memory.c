@@ -12,15 +12,17 @@
 #include "store/fence.h"
 
 /* Resident bytes, counted page by page: the quick figure in statm may be off by hundreds of pages. Without
- * mapped files: of these the system brings in more than was asked for. */
+ * mapped files: of these the system brings in more than was asked for. With what a system that is short of
+ * memory has put elsewhere meanwhile. */
 static int64_t resident(void)
 {
         char line[256];
-        long kib = -1;
+        long kib = 0, part;
         FILE *file = fopen("/proc/self/smaps_rollup", "r");
         assert_non_null(file);
-        while (kib < 0 && fgets(line, sizeof line, file))
-                sscanf(line, "Anonymous: %ld", &kib);
+        while (fgets(line, sizeof line, file))
+                if (sscanf(line, "Anonymous: %ld", &part) == 1 || sscanf(line, "Swap: %ld", &part) == 1)
+                        kib += part;
         fclose(file);
         assert_true(kib > 0);
         return (int64_t)kib * 1024;

@@ -25,14 +25,6 @@ int snapshot_timed(struct sardine_cache *cache, const char *path, snapshot_work 
         return err;
 }
 
-size_t snapshot_read_purges(struct sardine_cache *cache, uint64_t *since, uint8_t *out, size_t room)
-{
-        store_lock(cache->store);
-        size_t len = purgelog_read(&cache->snapshots.purges, since, out, room);
-        store_unlock(cache->store);
-        return len;
-}
-
 static int once(struct sardine_cache *cache, const char *path, snapshot_work work,
                 struct sardine_snapshot_result *result)
 {

@@ -202,12 +202,17 @@ static int sync_folder(char *path)
         return err;
 }
 
+int snapshot_sync(struct snapshot_writer *writer)
+{
+        return fsync(writer->fd) == 0 ? 0 : -errno;
+}
+
 int snapshot_finish(struct snapshot_writer *writer, uint64_t entries)
 {
         struct snapshot_end end = {.entries = entries, .blocks = writer->blocks};
         int err = snapshot_put_block(writer, BLOCK_END, &end, sizeof end, 0);
-        if (!err && fsync(writer->fd) != 0)
-                err = -errno;
+        if (!err)
+                err = snapshot_sync(writer);
         if (!err && rename(writer->temp, writer->path) != 0)
                 err = -errno;
         if (err) {

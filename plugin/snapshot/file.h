@@ -28,6 +28,9 @@ int snapshot_open_own(const char *path, int flags);
 int snapshot_create(const char *path, const struct snapshot_header *header, struct snapshot_writer *writer);
 int snapshot_put_block(struct snapshot_writer *writer, enum block_kind kind, const void *bytes, size_t len,
                        uint32_t count);
+/* What has been put so far is on disk when it returns: a long wait, after which snapshot_finish() is a short
+ * one. */
+int snapshot_sync(struct snapshot_writer *writer);
 /* Close the file and put it in the place of `path`, on disk for good. After an error nothing is left of it.
  */
 int snapshot_finish(struct snapshot_writer *writer, uint64_t entries);

@@ -27,14 +27,13 @@ struct keeper {
         struct keeper *next; /* of those that have ended: somebody may still look at them */
         struct sardine_cache *cache;
         struct sardine_snapshot_options options;
-        char *path, *journal_path, *journal_new;
+        char *path, *journal_path;
         pthread_t thread;
         pthread_mutex_t lock;
         pthread_cond_t wake;
         /* Under the lock. */
         bool ending, wanted, ended;
         int journal; /* -1: not opened yet */
-        bool gap;    /* since the save under way began, a purge could not be noted */
         /* The thread's own. */
         bool load_broken;
         uint64_t changes;                      /* of the cache, when it was last saved; at first: none */
@@ -69,7 +68,6 @@ static void give_up_journal(struct keeper *keeper, int err)
         if (keeper->journal >= 0)
                 close(keeper->journal);
         keeper->journal = -1;
-        keeper->gap = true;
         bool removed = unlink(keeper->path) == 0, absent = !removed && errno == ENOENT;
         /* Not before it, and not without it: what the journal does say is still to hold. */
         if (removed || absent)
@@ -138,37 +136,24 @@ void snapshot_unlock_purging(struct sardine_cache *cache, struct keeper *keeper)
                 pthread_mutex_unlock(&keeper->lock);
 }
 
-/* There is a new snapshot: of the purges before `since` it knows. */
-static void renew_journal(struct keeper *keeper, uint64_t since)
+struct keeper *snapshot_hold_purges(struct sardine_cache *cache)
 {
-        static const size_t room = 1 << 16;
-        struct sardine_cache *cache = keeper->cache;
-        size_t len;
-        uint8_t *bytes = malloc(room);
-        bool any = !bytes; /* purges that the snapshot may not know of */
-        pthread_mutex_lock(&keeper->lock);
-        int fd = bytes ? snapshot_open_own(keeper->journal_new, O_WRONLY | O_APPEND) : -ENOMEM;
-        int err = fd < 0 ? fd : ftruncate(fd, 0) != 0 ? -errno : 0;
-        while (bytes && (len = snapshot_read_purges(cache, &since, bytes, room)) > 0) {
-                any = true;
-                if (!err)
-                        err = journal_append(fd, bytes, len);
+        struct keeper *keeper = atomic_load_explicit(&cache->snapshots.keeper, memory_order_acquire);
+        if (keeper)
+                pthread_mutex_lock(&keeper->lock);
+        return keeper;
+}
+
+/* The journal begins anew. If it cannot be removed it says more than needed: no harm. */
+void snapshot_release_purges(struct keeper *keeper, const char *saved)
+{
+        if (!keeper)
+                return;
+        if (saved && strcmp(saved, keeper->path) == 0 &&
+            (unlink(keeper->journal_path) == 0 || errno == ENOENT) && keeper->journal >= 0) {
+                close(keeper->journal);
+                keeper->journal = -1;
         }
-        if (!err && (fdatasync(fd) != 0 || rename(keeper->journal_new, keeper->journal_path) != 0))
-                err = -errno;
-        if (!err) {
-                if (keeper->journal >= 0)
-                        close(keeper->journal);
-                keeper->journal = fd;
-        } else {
-                if (fd >= 0)
-                        close(fd);
-                unlink(keeper->journal_new);
-                /* The old one says more than needed: no harm. But is there one, and a whole one? */
-                if (any && (keeper->journal < 0 || keeper->gap))
-                        give_up_journal(keeper, err);
-        }
-        free(bytes);
         pthread_mutex_unlock(&keeper->lock);
 }
 
@@ -216,22 +201,12 @@ static int save(struct keeper *keeper)
         struct sardine_snapshot_result result;
         pthread_mutex_lock(&keeper->lock);
         keeper->status.saving = 1;
-        keeper->wanted = keeper->gap = false;
+        keeper->wanted = false;
         pthread_mutex_unlock(&keeper->lock);
-        uint64_t changes = changes_of(cache), since;
-        store_lock(cache->store);
-        int err = purgelog_begin(&cache->snapshots.purges, &since) ? 0 : -ENOMEM;
-        store_unlock(cache->store);
-        if (!err) {
-                err = snapshot_timed(cache, keeper->path, snapshot_save, &result);
-                if (!err) {
-                        keeper->changes = changes;
-                        renew_journal(keeper, since);
-                }
-                store_lock(cache->store);
-                purgelog_end(&cache->snapshots.purges);
-                store_unlock(cache->store);
-        }
+        uint64_t changes = changes_of(cache);
+        int err = snapshot_timed(cache, keeper->path, snapshot_save, &result);
+        if (!err)
+                keeper->changes = changes;
         pthread_mutex_lock(&keeper->lock);
         keeper->status.saving = 0;
         keeper->status.save_error = err;
@@ -290,7 +265,6 @@ static void keeper_free(struct keeper *keeper)
         pthread_cond_destroy(&keeper->wake);
         free(keeper->path);
         free(keeper->journal_path);
-        free(keeper->journal_new);
         free(keeper);
 }
 
@@ -311,9 +285,7 @@ static struct keeper *keeper_make(struct sardine_cache *cache, const struct sard
         keeper->path = strdup(options->path);
         if (asprintf(&keeper->journal_path, "%s" SNAPSHOT_JOURNAL, options->path) < 0)
                 keeper->journal_path = NULL;
-        if (asprintf(&keeper->journal_new, "%s" SNAPSHOT_JOURNAL ".new", options->path) < 0)
-                keeper->journal_new = NULL;
-        if (!keeper->path || !keeper->journal_path || !keeper->journal_new) {
+        if (!keeper->path || !keeper->journal_path) {
                 keeper_free(keeper);
                 return NULL;
         }

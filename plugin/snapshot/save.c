@@ -25,6 +25,7 @@ struct save {
         struct gathering entries, pages;
         uint32_t now;     /* the file's moment, as a cache second */
         uint32_t horizon; /* what expired at or before it is of no use any more */
+        uint64_t since;   /* purges from here on are not in the file yet */
         uint64_t count;
         int err;
 };
@@ -120,20 +121,24 @@ static bool write_some(void *ctx)
 }
 
 /* What was purged while the file was written, so that it stays purged. */
-static int write_purges(struct save *save, uint64_t since)
+static int write_purges(struct save *save)
 {
-        size_t len;
-        int err = 0;
+        struct sardine_cache *cache = save->cache;
         save->entries.len = 0;
         uint8_t *bytes = reserve(&save->entries, BLOCK_TARGET);
         if (!bytes)
                 return -ENOMEM;
-        while (!err && (len = snapshot_read_purges(save->cache, &since, bytes, BLOCK_TARGET)) > 0)
-                err = snapshot_put_block(&save->writer, BLOCK_PURGES, bytes, len, 0);
-        return err;
+        for (;;) {
+                store_lock(cache->store);
+                size_t len = purgelog_read(&cache->snapshots.purges, &save->since, bytes, BLOCK_TARGET);
+                store_unlock(cache->store);
+                int err = len > 0 ? snapshot_put_block(&save->writer, BLOCK_PURGES, bytes, len, 0) : 0;
+                if (err || len == 0)
+                        return err;
+        }
 }
 
-static int save_all(struct save *save, uint64_t since)
+static int save_all(struct save *save)
 {
         struct sardine_cache *cache = save->cache;
         store_walk_resting(cache->store, copy, write_some, save);
@@ -142,8 +147,24 @@ static int save_all(struct save *save, uint64_t since)
         if (!save->err)
                 save->err = write_blocks(save, &save->pages, BLOCK_PAGES, true);
         if (!save->err)
-                save->err = write_purges(save, since);
+                save->err = write_purges(save);
+        if (!save->err)
+                save->err = snapshot_sync(&save->writer);
         return save->err;
+}
+
+/* Purges wait meanwhile: so when the file gets its name it has all that there were, and those to come find
+ * the journal that belongs to it. Nearly everything is on disk already. */
+static int finish(struct save *save, const char *path)
+{
+        struct keeper *keeper = snapshot_hold_purges(save->cache);
+        int err = write_purges(save);
+        if (err)
+                snapshot_abandon(&save->writer);
+        else
+                err = snapshot_finish(&save->writer, save->count);
+        snapshot_release_purges(keeper, err ? NULL : path);
+        return err;
 }
 
 void snapshot_header_of(const struct sardine_cache *cache, struct snapshot_header *header)
@@ -161,22 +182,21 @@ int snapshot_save(struct sardine_cache *cache, const char *path, struct sardine_
         struct save save = {.cache = cache, .now = cache_now(cache)};
         struct snapshot_header header;
         uint32_t window = cache->options.stale_window;
-        uint64_t since;
         snapshot_header_of(cache, &header);
         save.horizon = save.now > window ? save.now - window : 0;
         store_lock(cache->store);
-        bool begun = purgelog_begin(&cache->snapshots.purges, &since);
+        bool begun = purgelog_begin(&cache->snapshots.purges, &save.since);
         cache->walks += begun; /* no page of networks is split meanwhile */
         store_unlock(cache->store);
         if (!begun)
                 return -ENOMEM;
         int err = snapshot_create(path, &header, &save.writer);
         if (!err) {
-                err = save_all(&save, since);
+                err = save_all(&save);
                 if (err)
                         snapshot_abandon(&save.writer);
                 else
-                        err = snapshot_finish(&save.writer, save.count);
+                        err = finish(&save, path);
                 result->bytes = save.writer.bytes;
                 result->entries = save.count;
         }

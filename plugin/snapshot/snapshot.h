@@ -53,8 +53,10 @@ struct snapshot_purge {
 struct keeper *snapshot_lock_purging(struct sardine_cache *cache, const struct snapshot_purge *purge);
 void snapshot_unlock_purging(struct sardine_cache *cache, struct keeper *keeper);
 
-/* As purgelog_read(), taking the lock. */
-size_t snapshot_read_purges(struct sardine_cache *cache, uint64_t *since, uint8_t *out, size_t room);
+/* If purges are noted, none begins until they are released: then, if `saved` is the file that they are noted
+ * beside, it knows of all of them, and is on disk. NULL: nothing was saved. */
+struct keeper *snapshot_hold_purges(struct sardine_cache *cache);
+void snapshot_release_purges(struct keeper *keeper, const char *saved);
 
 /* The cache is going. */
 void snapshot_end(struct sardine_cache *cache);

@@ -510,8 +510,18 @@ static void add_do(struct worker *worker, sardine_cache *cache, uint32_t id, uin
         flight->flags |= FLIGHT_CHANGED;
 }
 
+static bool exchange_network(struct worker *worker, uint32_t id, const struct message_network *network,
+                             void *dq)
+{
+        size_t len = dnsdist.get_len(dq);
+        memcpy(worker->reply, dnsdist.get_header(dq), len);
+        len = message_set_network(worker->reply, len, sizeof worker->reply, udp_size_of(id), network);
+        return len > 0 && put_reply(worker, dq, len);
+}
+
 /* The policy's word on what the backend is told of the client. dnsdist can only add an option, so the one
- * that the query brings is exchanged here. */
+ * that the query brings is exchanged here. If there is no room for that, or the query is too long to be taken
+ * along, so that the response could not be made the client's own again, the backend is told of no network. */
 static void tell_network(struct worker *worker, uint32_t id, const struct sardine_query *query,
                          const struct sardine_answer *answer, void *dq)
 {
@@ -524,12 +534,13 @@ static void tell_network(struct worker *worker, uint32_t id, const struct sardin
         struct message_network network = {.family = (uint8_t)answer->ecs_family,
                                           .prefix = (uint8_t)answer->ecs_prefix};
         memcpy(network.addr, answer->ecs_addr, sizeof network.addr);
-        size_t len = dnsdist.get_len(dq);
-        memcpy(worker->reply, dnsdist.get_header(dq), len);
-        len = message_set_network(worker->reply, len, sizeof worker->reply, udp_size_of(id), &network);
-        if (len == 0 || !put_reply(worker, dq, len))
+        bool long_query = worker->flight.query_len == 0;
+        if ((long_query && network.family != 0) || !exchange_network(worker, id, &network, dq)) {
+                static const struct message_network none = {0};
+                exchange_network(worker, id, &none, dq);
                 worker->flight.token.len = 0; /* what comes is not what the policy wants to be kept */
-        else if (worker->flight.query_len > 0)
+        }
+        if (!long_query)
                 worker->flight.flags |= FLIGHT_CHANGED;
 }
 

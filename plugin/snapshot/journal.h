@@ -14,6 +14,10 @@ enum {
  * would hide those behind it. The descriptor, or a negative error. */
 int journal_open(const char *path);
 
+/* What is in it, if that is at most so much: records, of which the last may be cut off. On the heap. Returns
+ * 0 or a negative error. */
+int journal_read(int fd, size_t most, uint8_t **bytes, size_t *len);
+
 /* Returns 0 or a negative error; then the last record may be cut off. */
 int journal_append(int fd, const uint8_t *bytes, size_t len);
 

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cache.h"
@@ -18,6 +17,7 @@
 #include "entry/view.h"
 #include "networks.h"
 #include "snapshot/file.h"
+#include "snapshot/journal.h"
 #include "snapshot/purgerecord.h"
 #include "snapshot/purgeset.h"
 #include "wire/bytes.h"
@@ -317,16 +317,13 @@ static int read_journal(struct load *load, const char *path)
         free(journal);
         if (fd < 0)
                 return err == -ENOENT || err == -ENOTDIR ? 0 : err;
-        struct stat st;
-        err = fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > JOURNAL_MAX ? -EINVAL : 0;
-        size_t len = err ? 0 : (size_t)st.st_size;
-        uint8_t *bytes = malloc(len + 1);
-        if (!err && !bytes)
-                err = -ENOMEM;
-        if (!err && pread(fd, bytes, len, 0) != (ssize_t)len)
-                err = -EIO;
+        uint8_t *bytes;
+        size_t len;
+        err = journal_read(fd, JOURNAL_MAX, &bytes, &len);
         close(fd);
-        if (!err && !purgeset_add(&load->purges, bytes, purge_record_check(bytes, len)))
+        if (err)
+                return err;
+        if (!purgeset_add(&load->purges, bytes, purge_record_check(bytes, len)))
                 err = -ENOMEM;
         free(bytes);
         return err;

@@ -21,7 +21,7 @@
 /* A packet as dnsdist has it. */
 struct packet {
         uint8_t data[4096];
-        size_t len;
+        size_t len, room; /* 0: all of it */
         bool skip, failure_ttl_set, tcp;
         uint32_t failure_ttl;
         char token[4096], hit[8]; /* tags */
@@ -54,7 +54,7 @@ uint16_t dnsdist_ffi_dnsquestion_get_len(const void *dq)
 bool dnsdist_ffi_dnsquestion_set_size(void *dq, size_t size)
 {
         struct packet *p = dq;
-        if (size > sizeof p->data)
+        if (size > (p->room ? p->room : sizeof p->data))
                 return false;
         p->len = size;
         return true;
@@ -410,6 +410,17 @@ static uint64_t the_clock(void *ctx)
         return clock_ms;
 }
 
+static void set_policy(int id, const char *policy)
+{
+        char path[] = "/tmp/sardine-adapter-XXXXXX", why[512];
+        int fd = mkstemp(path);
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, policy, strlen(policy)), strlen(policy));
+        assert_int_equal(sardine_dnsdist_policy((uint32_t)id, path, 0, 0, why, sizeof why), 0);
+        close(fd);
+        unlink(path);
+}
+
 /* A time-out of that query; is there expired data for it? */
 static bool is_late(uint32_t pool, unsigned number)
 {
@@ -434,14 +445,7 @@ static void b37_a_time_out_finds_the_tenants_expired_data(void **state)
         sardine_cache *cache;
         int id = sardine_dnsdist_create(&opt, SARDINE_DNSDIST_RESCUE, &cache, NULL, 0);
         assert_true(id > 0);
-        char path[] = "/tmp/sardine-adapter-XXXXXX", why[512];
-        static const char policy[] = "return { key = function(q) return q.pool end }";
-        int fd = mkstemp(path);
-        assert_true(fd >= 0);
-        assert_int_equal(write(fd, policy, sizeof policy - 1), sizeof policy - 1);
-        assert_int_equal(sardine_dnsdist_policy((uint32_t)id, path, 0, 0, why, sizeof why), 0);
-        close(fd);
-        unlink(path);
+        set_policy(id, "return { key = function(q) return q.pool end }");
 
         int tenant = sardine_dnsdist_pool("tenant");
         assert_true(tenant > 0);
@@ -459,6 +463,79 @@ static void b37_a_time_out_finds_the_tenants_expired_data(void **state)
         assert_int_equal(stats.stale, 0);
         assert_false(is_hit((uint32_t)tenant, 1)); /* there is no back-off */
         sardine_dnsdist_destroy((uint32_t)id);
+}
+
+static sardine_cache *afar;
+
+/* Ask for another name each time, as a client at 203.0.113.77/32 whose query is padded to this length, with
+ * room for so many bytes more. Returns whether what comes is kept; *told: whether the backend learns the
+ * policy's network. It must never learn the client's, and the client never sees another than its own. */
+static bool ask_from_afar(size_t len, size_t room, bool *told)
+{
+        static unsigned number;
+        static const uint8_t opt[] = {0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0}, ecs[] = {0, 8, 0, 8, 0, 1, 32, 0},
+                             client[] = {203, 0, 113, 77},
+                             wanted[] = {0, 8, 0, 10, 0, 2, 48, 0, 0x20, 1, 0xd, 0xb8, 0, 5};
+        struct packet p;
+        set_query(&p, 100 + number++);
+        size_t at = p.len;
+        p.data[11] = 1; /* ARCOUNT */
+        memcpy(p.data + at, opt, sizeof opt);
+        memcpy(p.data + at + sizeof opt, ecs, sizeof ecs);
+        memcpy(p.data + at + sizeof opt + sizeof ecs, client, sizeof client);
+        size_t padding = at + sizeof opt + sizeof ecs + sizeof client, rest = len - padding - 4;
+        p.data[padding + 1] = 12;
+        p.data[padding + 2] = (uint8_t)(rest >> 8);
+        p.data[padding + 3] = (uint8_t)rest;
+        size_t options = len - at - sizeof opt;
+        p.data[at + 9] = (uint8_t)(options >> 8);
+        p.data[at + 10] = (uint8_t)options;
+        p.len = len;
+        p.room = len + room;
+        assert_int_equal(sardine_dnsdist_lookup(0, &p), 0);
+        assert_null(memmem(p.data, p.len, client, sizeof client));
+        *told = memmem(p.data, p.len, wanted, sizeof wanted) != NULL;
+
+        /* The backend repeats what it was told. */
+        static const uint8_t answer[] = {0xc0, 12, 0, 1, 0, 1, 0, 0, 1, 0x2c, 0, 4, 192, 0, 2, 1};
+        memmove(p.data + at + sizeof answer, p.data + at, p.len - at);
+        memcpy(p.data + at, answer, sizeof answer);
+        p.len += sizeof answer;
+        p.room = 0;
+        p.data[2] |= 0x80;
+        p.data[3] |= 0x80;
+        p.data[7] = 1;
+        struct sardine_stats before = {.sz = sizeof before}, after = {.sz = sizeof after};
+        sardine_stats_get(afar, &before);
+        sardine_dnsdist_response(&p);
+        sardine_stats_get(afar, &after);
+        assert_null(memmem(p.data, p.len, wanted + 8, 6));
+        return after.stored > before.stored;
+}
+
+static void what_cannot_be_exchanged_is_not_told(void **state)
+{
+        (void)state;
+        if (getenv("SARDINE_POLICY_ENGINE") == NULL)
+                skip(); /* built without policies */
+        uint32_t id = new_cache(&afar);
+        sardine_dnsdist_attach(0, id);
+        set_policy((int)id, "return { key = function(q) return {ecs = '2001:db8:5::/48'} end }");
+        bool told;
+        assert_true(ask_from_afar(300, 100, &told));
+        assert_true(told);
+        assert_false(ask_from_afar(300, 1, &told)); /* two more are needed */
+        assert_false(told);
+        assert_true(ask_from_afar(300, 2, &told));
+        assert_true(told);
+        assert_true(ask_from_afar(FLIGHT_QUERY_MAX, 100, &told));
+        assert_true(told);
+        assert_false(ask_from_afar(FLIGHT_QUERY_MAX + 1, 100, &told));
+        assert_false(told);
+        set_policy((int)id, "return { key = function(q) return {ecs = false} end }");
+        assert_true(ask_from_afar(FLIGHT_QUERY_MAX + 1, 0, &told));
+        assert_false(told);
+        sardine_dnsdist_destroy(id);
 }
 
 static atomic_bool stop;
@@ -520,6 +597,7 @@ int main(void)
             cmocka_unit_test(test_answers_for_a_cache_that_is_gone),
             cmocka_unit_test(b55_do_added_for_a_cache_that_is_gone),
             cmocka_unit_test(b37_a_time_out_finds_the_tenants_expired_data),
+            cmocka_unit_test(what_cannot_be_exchanged_is_not_told),
             cmocka_unit_test(test_limits),
             cmocka_unit_test(test_bad_option_is_explained),
             cmocka_unit_test(b61_exchange_and_free_under_load),

@@ -38,6 +38,7 @@ struct insert {
         bool scoped;
         enum lifetime_kind kind;
         uint32_t now;
+        uint64_t hash;                 /* of the token's key */
         struct answer_verdict verdict; /* params point into it */
         uint8_t *entry;                /* encoded: `small` or `large` */
         uint8_t *large;
@@ -178,15 +179,15 @@ static unsigned encode_with_scopes(struct insert *in, const struct entry_view *p
 }
 
 /* Put, or move the expiry of the same answer. Under the store's lock. */
-static int put(struct insert *in, uint64_t hash, const uint8_t *present)
+static int put(struct insert *in, const struct store_place *place, const uint8_t *present)
 {
+        struct store *store = in->cache->store;
         if (present && entry_same_answer(present, in->entry)) {
-                store_refresh_locked(in->cache->store, hash, present, entry_expiry(in->entry),
+                store_refresh_locked(store, in->hash, present, entry_expiry(in->entry),
                                      entry_life_code(in->entry));
                 return SARDINE_REFRESHED;
         }
-        int put =
-            store_put_locked(in->cache->store, hash, entry_key_match, &in->token.key, in->entry, in->now);
+        int put = store_put_at_locked(store, place, entry_key_match, &in->token.key, in->entry, in->now);
         if (put == -E2BIG)
                 return -SARDINE_REFUSED_TOO_LARGE;
         if (put < 0)
@@ -203,8 +204,7 @@ static bool is_usable(const void *ctx, const uint8_t *answer, const struct entry
 /* Would a failure for this network hide what is good for a larger one, or for everybody? */
 static bool hides_usable(const struct insert *in)
 {
-        const uint8_t *base = store_find_locked(in->cache->store, cache_hash(in->cache, &in->token.key),
-                                                entry_key_match, &in->token.key);
+        const uint8_t *base = store_find_locked(in->cache->store, in->hash, entry_key_match, &in->token.key);
         if (!base)
                 return false;
         const struct entry_life life = entry_life(base);
@@ -223,8 +223,8 @@ static int insert_locked(struct insert *in)
         if (in->scoped)
                 return networks_put(in->cache, &in->token.key, &in->network, in->entry, in->now, may_replace,
                                     in);
-        uint64_t hash = cache_hash(in->cache, &in->token.key);
-        const uint8_t *present = store_find_locked(store, hash, entry_key_match, &in->token.key);
+        struct store_place place;
+        const uint8_t *present = store_seek_locked(store, in->hash, entry_key_match, &in->token.key, &place);
         if (present) {
                 const struct entry_life life = entry_life(present);
                 unsigned reason = may_replace(in, present, &life);
@@ -235,7 +235,7 @@ static int insert_locked(struct insert *in)
                 if (reason)
                         return -(int)reason;
         }
-        return put(in, hash, present);
+        return put(in, &place, present);
 }
 
 /* What a policy may not pass over. */
@@ -280,7 +280,7 @@ static unsigned ask_policy(struct insert *in)
 
 /* Take the answer for everybody away, and leave the list of pages for as long as any of them may live. false:
  * the present entry is still there. */
-static bool leave_list(struct insert *in, uint64_t hash, const struct entry_view *present, uint32_t now)
+static bool leave_list(struct insert *in, const struct entry_view *present, uint32_t now)
 {
         struct entry_scope scopes[SCOPES_MAX];
         read_scopes(present, scopes);
@@ -292,7 +292,7 @@ static bool leave_list(struct insert *in, uint64_t hash, const struct entry_view
         };
         const struct entry_key *key = &in->token.key;
         return entry_encode_scopes(key, &params, in->small, sizeof in->small) &&
-               store_put_locked(in->cache->store, hash, entry_key_match, key, in->small, now) >= 0;
+               store_put_locked(in->cache->store, in->hash, entry_key_match, key, in->small, now) >= 0;
 }
 
 /* It is not kept, and yet it is the newest truth: what has expired does not stand in any more (B40). */
@@ -306,15 +306,14 @@ static void displace_stale(struct insert *in)
                 store_unlock(store);
                 return;
         }
-        uint64_t hash = cache_hash(in->cache, key);
-        const uint8_t *present = store_find_locked(store, hash, entry_key_match, key);
+        const uint8_t *present = store_find_locked(store, in->hash, entry_key_match, key);
         if (in->scoped) {
                 networks_outdate(in->cache, key, &in->network, now);
         } else if (present && entry_expiry(present) <= now) {
                 struct entry_view view;
                 entry_view_init(&view, present);
-                if (!view.no_answer && !(view.scopes && leave_list(in, hash, &view, now)))
-                        store_remove_locked(store, hash, entry_key_match, key);
+                if (!view.no_answer && !(view.scopes && leave_list(in, &view, now)))
+                        store_remove_locked(store, in->hash, entry_key_match, key);
         }
         store_unlock(store);
 }
@@ -368,7 +367,7 @@ static int insert(struct insert *in, const uint8_t *packet, size_t len, uint32_t
         int outcome = insert_locked(in);
         store_unlock(in->cache->store);
         if (outcome >= 0) {
-                uint64_t mark = cache_hash(in->cache, &in->token.key);
+                uint64_t mark = in->hash;
                 if (in->scoped)
                         mark = networks_mark(in->cache, mark, &in->network);
                 marks_clear(&in->cache->refreshing, mark);
@@ -394,6 +393,8 @@ int sardine_insert(sardine_cache *cache, const struct sardine_token *token, cons
         if (!token_read(token, &in.token))
                 return SARDINE_ERR_TOKEN;
         in.cache = cache;
+        in.hash = cache_hash(cache, &in.token.key);
+        store_prefetch_place(cache->store, in.hash);
         in.large = NULL;
         in.params = (struct encode_params){0};
         uint32_t failure_ttl = cache->options.failure_ttl;

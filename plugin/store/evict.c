@@ -52,27 +52,45 @@ static enum store_kind kind_of(unsigned class)
         }
 }
 
+static uint16_t *ghosts_of(const struct store *store)
+{
+        return atomic_load_explicit(&store->ghosts, memory_order_relaxed);
+}
+
+static bool haunted(const struct store *store)
+{
+        return atomic_load_explicit(&store->haunted, memory_order_relaxed);
+}
+
+static void set_haunted(struct store *store, bool haunted)
+{
+        atomic_store_explicit(&store->haunted, haunted, memory_order_relaxed);
+}
+
 static bool make_ghosts(struct store *store)
 {
         size_t bytes = memory_pages(store_ghost_bytes(store));
-        store->ghosts = memory_reserve(bytes);
-        if (!store->ghosts)
+        uint16_t *ghosts = memory_reserve(bytes);
+        if (!ghosts)
                 return false;
+        set_haunted(store, false);
         /* They count as ours from now on, so they are. */
-        memset(store->ghosts, 0, bytes);
+        memset(ghosts, 0, bytes);
+        atomic_store_explicit(&store->ghosts, ghosts, memory_order_relaxed);
         return true;
 }
 
 void evict_forget(struct store *store)
 {
-        if (store->ghosts)
-                memory_unreserve(store->ghosts, memory_pages(store_ghost_bytes(store)));
-        store->ghosts = NULL;
+        uint16_t *ghosts = ghosts_of(store);
+        atomic_store_explicit(&store->ghosts, NULL, memory_order_relaxed);
+        if (ghosts)
+                memory_unreserve(ghosts, memory_pages(store_ghost_bytes(store)));
 }
 
 static uint16_t *ghost_place(const struct store *store, uint32_t hash)
 {
-        return &store->ghosts[hash >> 7 & store->ghosts_mask];
+        return ghosts_of(store) + (hash >> 7 & store->ghosts_mask);
 }
 
 static uint16_t ghost_of(uint32_t hash)
@@ -82,7 +100,9 @@ static uint16_t ghost_of(uint32_t hash)
 
 bool evict_lay_ghost(struct store *store, uint32_t hash)
 {
-        if (!store->ghosts && !make_ghosts(store))
+        if (!ghosts_of(store) && !make_ghosts(store))
+                return false;
+        if (!haunted(store))
                 return false;
         uint16_t *ghost = ghost_place(store, hash);
         if (*ghost != ghost_of(hash))
@@ -91,12 +111,20 @@ bool evict_lay_ghost(struct store *store, uint32_t hash)
         return true;
 }
 
+void evict_prefetch_ghost(const struct store *store, uint32_t hash)
+{
+        if (ghosts_of(store) && haunted(store))
+                __builtin_prefetch(ghost_place(store, hash));
+}
+
 /* New negatives leave no ghost: a flood of them would drive out all others. */
 static void drop(struct store *store, slot_t *slot, unsigned class)
 {
         uint64_t value = slot_get(slot);
-        if (store->ghosts && (slot_popularity(value) > 0 || class == CLASS_NEW))
+        if (ghosts_of(store) && (slot_popularity(value) > 0 || class == CLASS_NEW)) {
                 *ghost_place(store, slot_hash(value)) = ghost_of(slot_hash(value));
+                set_haunted(store, true);
+        }
         store_drop(store, slot);
 }
 

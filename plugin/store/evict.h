@@ -17,6 +17,9 @@ unsigned evict_class(const struct store *store, enum store_kind kind, bool prove
 /* Did an entry with this hash have to go lately that was popular, or too new for that? Then not again. */
 bool evict_lay_ghost(struct store *store, uint32_t hash);
 
+/* To be asked that soon. May be called by anybody at any time. */
+void evict_prefetch_ghost(const struct store *store, uint32_t hash);
+
 /* Nobody was ever here: the ghosts' memory goes back to the system. */
 void evict_forget(struct store *store);
 

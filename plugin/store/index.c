@@ -13,7 +13,9 @@ enum {
         /* Two suffice for large tables; of small ones (20,000 entries) every hundredth or so would lose one.
          */
         MOVES = 3,
+        GROUP = 4, /* residents looked at together */
 };
+_Static_assert(SLOTS % GROUP == 0, "whole groups");
 
 static size_t bytes_for(uint64_t size)
 {
@@ -94,18 +96,28 @@ slot_t *index_slot_of(struct index *index, uint32_t hash, uint32_t location)
         return NULL;
 }
 
-static slot_t *free_slot(struct bucket *bucket, unsigned *count)
+static inline unsigned free_bit(const struct bucket *bucket, unsigned i)
 {
-        slot_t *found = NULL;
-        unsigned n = 0;
-        for (unsigned i = 0; i < SLOTS; i++)
-                if (slot_free(slot_get(&bucket->slot[i]))) {
-                        found = &bucket->slot[i];
-                        n++;
-                }
-        if (count)
-                *count = n;
-        return found;
+        return (unsigned)slot_free(slot_get(&bucket->slot[i])) << i;
+}
+
+/* Which slots are free, a bit each. No branch and no loop: nobody could guess. */
+static inline unsigned free_slots(const struct bucket *bucket)
+{
+        _Static_assert(SLOTS == 8, "all of them");
+        return free_bit(bucket, 0) | free_bit(bucket, 1) | free_bit(bucket, 2) | free_bit(bucket, 3) |
+               free_bit(bucket, 4) | free_bit(bucket, 5) | free_bit(bucket, 6) | free_bit(bucket, 7);
+}
+
+static inline slot_t *last_of(struct bucket *bucket, unsigned mask)
+{
+        return &bucket->slot[31 - __builtin_clz(mask)];
+}
+
+static slot_t *free_slot(struct bucket *bucket)
+{
+        unsigned mask = free_slots(bucket);
+        return mask ? last_of(bucket, mask) : NULL;
 }
 
 void index_walk_begin(struct index *index, struct walker *walker)
@@ -158,27 +170,29 @@ static bool move_slot(struct index *index, uint64_t from, slot_t *slot, uint64_t
         return true;
 }
 
-/* Make bucket `from` give up a slot by moving one resident, after at most depth - 1 moves of others. */
+/* Make bucket `from` give up a slot by moving one resident, after at most depth - 1 moves of others. Where
+ * the residents could go is fetched side by side; mostly one of the first few has room. */
 static slot_t *make_vacancy(struct index *index, uint64_t from, unsigned depth)
 {
         const uint64_t size = index_size(index);
-        uint64_t other[SLOTS];
-        for (unsigned i = 0; i < SLOTS; i++) {
-                uint32_t hash = slot_hash(slot_get(&index->buckets[from].slot[i]));
-                other[i] = index_address(hash, size);
-                if (other[i] == from)
-                        other[i] = index_address(index_mix(hash), size);
-                __builtin_prefetch(&index->buckets[other[i]]);
-        }
-        for (unsigned i = 0; i < SLOTS; i++) {
-                slot_t *slot = &index->buckets[from].slot[i];
-                uint64_t to = other[i];
-                if (to == from || may_escape(index, from, to))
-                        continue;
-                slot_t *empty =
-                    depth == 1 ? free_slot(&index->buckets[to], NULL) : make_vacancy(index, to, depth - 1);
-                if (empty && move_slot(index, from, slot, to, empty))
-                        return slot;
+        for (unsigned first = 0; first < SLOTS; first += GROUP) {
+                slot_t *group = &index->buckets[from].slot[first];
+                uint64_t other[GROUP];
+                for (unsigned i = 0; i < GROUP; i++) {
+                        uint32_t hash = slot_hash(slot_get(&group[i]));
+                        uint64_t one = index_address(hash, size);
+                        other[i] = one != from ? one : index_address(index_mix(hash), size);
+                        __builtin_prefetch(&index->buckets[other[i]]);
+                }
+                for (unsigned i = 0; i < GROUP; i++) {
+                        uint64_t to = other[i];
+                        if (to == from || may_escape(index, from, to))
+                                continue;
+                        slot_t *empty =
+                            depth == 1 ? free_slot(&index->buckets[to]) : make_vacancy(index, to, depth - 1);
+                        if (empty && move_slot(index, from, &group[i], to, empty))
+                                return &group[i];
+                }
         }
         return NULL;
 }
@@ -187,12 +201,11 @@ slot_t *index_vacancy(struct index *index, uint32_t hash)
 {
         const uint64_t size = index_size(index);
         const uint64_t at[2] = {index_address(hash, size), index_address(index_mix(hash), size)};
-        unsigned count[2];
-        slot_t *found[2];
-        for (unsigned c = 0; c < 2; c++)
-                found[c] = free_slot(&index->buckets[at[c]], &count[c]);
-        if (found[0] || found[1])
-                return found[count[1] > count[0]];
+        const unsigned mask[2] = {free_slots(&index->buckets[at[0]]), free_slots(&index->buckets[at[1]])};
+        if (mask[0] | mask[1]) {
+                unsigned emptier = __builtin_popcount(mask[1]) > __builtin_popcount(mask[0]);
+                return last_of(&index->buckets[at[emptier]], mask[emptier]);
+        }
         for (unsigned depth = 1; depth <= MOVES; depth++)
                 for (unsigned c = 0; c < 2; c++) {
                         slot_t *slot = make_vacancy(index, at[c], depth);

@@ -197,13 +197,19 @@ static inline struct found lookup(struct store *store, uint32_t hash, store_matc
         }
 }
 
+/* Has a purge that is under way doomed it? */
+static inline bool is_doomed(const struct store *store, const struct found *found)
+{
+        return __builtin_expect(purges_any(&store->purges), 0) &&
+               purges_doom(&store->purges, &store->log, slot_location(found->value));
+}
+
 /* As lookup(), but what a purge has doomed is not there. */
 static inline struct found lookup_spared(struct store *store, uint32_t hash, store_match match,
                                          const void *key)
 {
         struct found found = lookup(store, hash, match, key);
-        if (__builtin_expect(purges_any(&store->purges), 0) && found.entry &&
-            purges_doom(&store->purges, &store->log, slot_location(found.value)))
+        if (found.entry && is_doomed(store, &found))
                 found.entry = NULL;
         return found;
 }
@@ -247,6 +253,12 @@ void store_prefetch_bucket(struct store *store, uint64_t hash)
         choices(store, store_fold(store, hash), bucket);
         __builtin_prefetch(bucket[0]);
         __builtin_prefetch(bucket[1]);
+}
+
+void store_prefetch_place(struct store *store, uint64_t hash)
+{
+        store_prefetch_bucket(store, hash);
+        evict_prefetch_ghost(store, store_fold(store, hash));
 }
 
 void store_prefetch_entry(struct store *store, uint64_t hash)
@@ -308,6 +320,15 @@ const uint8_t *store_find_locked(struct store *store, uint64_t hash, store_match
         return lookup_spared(store, store_fold(store, hash), match, key).entry;
 }
 
+const uint8_t *store_seek_locked(struct store *store, uint64_t hash, store_match match, const void *key,
+                                 struct store_place *place)
+{
+        uint32_t folded = store_fold(store, hash);
+        struct found found = lookup(store, folded, match, key);
+        *place = (struct store_place){found.entry, found.slot, found.value, folded};
+        return found.entry && is_doomed(store, &found) ? NULL : found.entry;
+}
+
 /* Split one bucket if there is memory for it. */
 static bool grow(struct store *store)
 {
@@ -365,14 +386,21 @@ static slot_t *make_slot(struct store *store, uint32_t hash, uint32_t now)
 int store_put_locked(struct store *store, uint64_t hash, store_match match, const void *key,
                      const uint8_t *entry, uint32_t now)
 {
+        struct store_place place;
+        store_seek_locked(store, hash, match, key, &place);
+        return store_put_at_locked(store, &place, match, key, entry, now);
+}
+
+int store_put_at_locked(struct store *store, const struct store_place *place, store_match match,
+                        const void *key, const uint8_t *entry, uint32_t now)
+{
         struct log *log = &store->log;
         uint32_t stride = log_stride(log, entry_size(entry));
         if (stride > log->segment_size)
                 return -E2BIG;
         /* All that may evict comes before the entry is anywhere: this may well take the present entry. */
-        const uint32_t folded = store_fold(store, hash);
-        struct found found = lookup(store, folded, match, key);
-        bool proven = found.entry ? slot_popularity(found.value) > 0 : evict_lay_ghost(store, folded);
+        struct found found = {place->entry, place->slot, place->value};
+        bool proven = found.entry ? slot_popularity(found.value) > 0 : evict_lay_ghost(store, place->hash);
         const uint64_t max = store->options.max_entries;
         bool undisturbed = true;
         if (!found.entry && max && store->entries >= max) {
@@ -390,15 +418,15 @@ int store_put_locked(struct store *store, uint64_t hash, store_match match, cons
                 undisturbed = false;
         }
         if (!undisturbed)
-                found = lookup(store, folded, match, key);
+                found = lookup(store, place->hash, match, key);
         if (found.entry) {
                 uint32_t location = log_append(log, class, entry);
-                slot_set(found.slot, slot_make(folded, slot_popularity(slot_get(found.slot)), location));
+                slot_set(found.slot, slot_make(place->hash, slot_popularity(slot_get(found.slot)), location));
                 log_kill(log, slot_location(found.value));
                 return 1;
         }
-        slot_t *slot = make_slot(store, folded, now);
-        slot_set(slot, slot_make(folded, 0, log_append(log, class, entry)));
+        slot_t *slot = make_slot(store, place->hash, now);
+        slot_set(slot, slot_make(place->hash, 0, log_append(log, class, entry)));
         store->entries++;
         return 0;
 }

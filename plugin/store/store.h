@@ -99,6 +99,9 @@ const uint8_t *store_find(struct store *store, uint64_t hash, store_match match,
 void store_prefetch_bucket(struct store *store, uint64_t hash);
 void store_prefetch_entry(struct store *store, uint64_t hash);
 
+/* For a writer who will put something with this hash soon. May be called by anybody at any time. */
+void store_prefetch_place(struct store *store, uint64_t hash);
+
 /* From now on, this judge (NULL: none) and these shares, in percent; 0: as it was created with. Takes the
  * lock itself. */
 void store_set_policy(struct store *store, store_judge_fn judge, uint8_t new_share, uint8_t negative_share,
@@ -120,6 +123,20 @@ const uint8_t *store_find_locked(struct store *store, uint64_t hash, store_match
  * be used again is held back by a reader that has been in its section for 20 ms. */
 int store_put_locked(struct store *store, uint64_t hash, store_match match, const void *key,
                      const uint8_t *entry, uint32_t now);
+
+/* The same in two steps, for who has to see the present entry first: store_find_locked() that remembers where
+ * it looked, and the rest. The place is good until something is put or removed, or the lock is given back. */
+struct store_place {
+        /* The store's own. */
+        const uint8_t *entry; /* doomed ones too */
+        _Atomic uint64_t *slot;
+        uint64_t value;
+        uint32_t hash;
+};
+const uint8_t *store_seek_locked(struct store *store, uint64_t hash, store_match match, const void *key,
+                                 struct store_place *place);
+int store_put_at_locked(struct store *store, const struct store_place *place, store_match match,
+                        const void *key, const uint8_t *entry, uint32_t now);
 
 /* Give the present entry (from store_find_locked, with this hash) a new expiry and life, in place. */
 void store_refresh_locked(struct store *store, uint64_t hash, const uint8_t *entry, uint32_t expiry,

@@ -52,10 +52,11 @@ struct store {
          * longer time than the bytes of new ones can stay. Each hash has one place, which remembers the last
          * one by what the place does not say of it. 0: nobody. They come with the first entry and go with a
          * wipe. */
-        uint16_t *ghosts;
-        uint32_t ghosts_mask; /* constant */
-        struct sweep sweep;   /* of evict_some */
-        uint32_t surveyed;    /* where the next look at segments begins */
+        uint16_t *_Atomic ghosts; /* both relaxed: others than the writer only prefetch */
+        _Atomic bool haunted;     /* is there any? A cache that fills up for the first time need not look */
+        uint32_t ghosts_mask;     /* constant */
+        struct sweep sweep;       /* of evict_some */
+        uint32_t surveyed;        /* where the next look at segments begins */
 };
 
 static inline uint32_t store_fold(const struct store *store, uint64_t hash)

@@ -32,7 +32,7 @@
 enum {
         HEADER = 12,
         MESSAGE = 65535,
-        UPSTREAM_TIMEOUT_MS = 2000,
+        UPSTREAM_TIMEOUT_MS = 10000,
         IDLE_TIMEOUT_MS = 10000,
         MAX_UDP_WORKERS = 64,
         MAX_TCP_CLIENTS = 64,

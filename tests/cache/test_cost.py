@@ -16,7 +16,7 @@ def count(cost, message):
     with tempfile.TemporaryDirectory() as folder:
         said = subprocess.run(['valgrind', '--tool=callgrind', '--toggle-collect=sardine_insert',
                                f'--callgrind-out-file={folder}/out', cost, message],
-                              check=True, timeout=60, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+                              check=True, timeout=300, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
         with open(f'{folder}/out') as file:
             total = next(int(line.split()[1]) for line in file if line.startswith('totals:'))
     print(f'{message:32} {total:10} {said}', end='', flush=True)

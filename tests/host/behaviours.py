@@ -24,11 +24,11 @@ class Behaviours:
 
         def dig(asked_name):
             return subprocess.run(
-                ["dig", "+tries=1", "+time=5", "-p", str(self.host.port), "@127.0.0.1", asked_name, "A"],
+                ["dig", "+tries=1", "+time=30", "-p", str(self.host.port), "@127.0.0.1", asked_name, "A"],
                 capture_output=True,
                 text=True,
                 check=True,
-                timeout=20,
+                timeout=60,
             ).stdout
 
         dig(name)
@@ -48,11 +48,11 @@ class Behaviours:
         self.upstream.on(name, A, [a(name, 300, "192.0.2.7")])
         for transport in ("+tcp", "+notcp"):
             text = subprocess.run(
-                ["kdig", "+retry=0", "+time=5", transport, "-p", str(self.host.port), "@127.0.0.1", name, "A"],
+                ["kdig", "+retry=0", "+time=30", transport, "-p", str(self.host.port), "@127.0.0.1", name, "A"],
                 capture_output=True,
                 text=True,
                 check=True,
-                timeout=20,
+                timeout=60,
             ).stdout
             self.assertIn("192.0.2.7", text)
         self.assertEqual(self.upstream.asked(name), 1)
@@ -164,12 +164,13 @@ class Behaviours:
         name = self.name()
         self.upstream.on(name, A, [a(name, 2)])
         started = time.monotonic()
-        while time.monotonic() - started < 2.5:
+        while time.monotonic() - started < 2.5 or self.upstream.asked(name) < 2:
             answer = self.host.ask(query(name))
             self.assertIn(answer.answer[0].ttl, (1, 2))
+            self.assertLess(time.monotonic() - started, 60)
             time.sleep(0.1)
-        self.assertGreaterEqual(self.upstream.asked(name), 2)
-        self.assertLess(self.upstream.asked(name), 10)
+        # once a second at most
+        self.assertLessEqual(self.upstream.asked(name), 2 + time.monotonic() - started)
 
     def b28_ttl_zero_is_passed_on_and_not_kept(self):
         name = self.name()
@@ -181,9 +182,11 @@ class Behaviours:
     def b29_failures_are_kept_for_the_failure_ttl(self):
         name = self.name()
         self.upstream.on(name, A, lambda m, _: reply(m, rcode=dnsmsg.SERVFAIL))
+        started = time.monotonic()
         for _ in range(3):
             self.assertEqual(self.host.ask(query(name)).rcode, dnsmsg.SERVFAIL)
-        self.assertLessEqual(self.upstream.asked(name), 2)  # 2: when the clock's second changed in between
+        # 2: when the clock's second changed in between
+        self.assertLessEqual(self.upstream.asked(name), 2 + time.monotonic() - started)
         before = self.upstream.asked(name)
         time.sleep(2.2)
         self.host.ask(query(name))

@@ -27,7 +27,7 @@ class DnsdistTest(unittest.TestCase):
 
     def start_yaml(self, lua, more=""):
         """With a YAML configuration beside one in Lua, from dnsdist 2.0 on."""
-        version = subprocess.run(["dnsdist", "--version"], capture_output=True, text=True, check=True, timeout=20)
+        version = subprocess.run(["dnsdist", "--version"], capture_output=True, text=True, check=True, timeout=harness.TIMEOUT)
         if " yaml" not in version.stdout:
             self.skipTest("this dnsdist reads no YAML")
         host = harness.DnsdistYaml(self.upstream, "enableLuaConfiguration()\n" + lua, more)

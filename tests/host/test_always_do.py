@@ -261,11 +261,11 @@ class AlwaysDO(DnsdistTest):
             name = f"{front[1:]}.example"
             self.upstream.on(name, TXT, script)
             text = subprocess.run(
-                ["kdig", "+retry=0", "+time=5", front, "-p", str(port), "@127.0.0.1", name, "TXT"],
+                ["kdig", "+retry=0", "+time=30", front, "-p", str(port), "@127.0.0.1", name, "TXT"],
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=20,
+                timeout=60,
             ).stdout
             self.assertIn('"whole"', text, front)
             self.assertNotIn("RRSIG", text, front)

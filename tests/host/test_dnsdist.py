@@ -39,11 +39,11 @@ class Fronts(DnsdistTest):
         for name, order in (("a.example", ("+notcp", "+tls", "+https")), ("b.example", ("+https", "+tls", "+notcp"))):
             for front in order:
                 text = subprocess.run(
-                    ["kdig", "+retry=0", "+time=5", front, "-p", str(fronts[front]), "@127.0.0.1", name, "A"],
+                    ["kdig", "+retry=0", "+time=30", front, "-p", str(fronts[front]), "@127.0.0.1", name, "A"],
                     capture_output=True,
                     text=True,
                     check=False,
-                    timeout=20,
+                    timeout=60,
                 ).stdout
                 self.assertIn("192.0.2.1", text, front)
             self.assertEqual(self.upstream.asked(name), 1)
@@ -128,7 +128,7 @@ class Rules(DnsdistTest):
         self.expect_upstream(host, "a.allowed-response.example", 1)
 
     def b48_extended_errors_of_answers_without_records(self):
-        host = self.start(CACHE + "addAction('rd.example.', SetNoRecurseAction())\n")
+        host = self.start(CACHE.replace("TTL=2", "TTL=60") + "addAction('rd.example.', SetNoRecurseAction())\n")
         error = (dnsmsg.EDE, b"\0\6bogus")
         for name in ("a.example", "a.rd.example"):
             script = lambda m, _: reply(m, rcode=dnsmsg.SERVFAIL, edns=opt(flags=m.opt.ttl, options=[error]))
@@ -139,7 +139,7 @@ class Rules(DnsdistTest):
                 self.assertEqual((answer.rcode, answer.edns_options), (dnsmsg.SERVFAIL, [error]))
                 self.assertTrue(answer.flags & dnsmsg.RD)
                 self.assertEqual(host.ask(query(name), tcp).opts, [])
-            self.assertLessEqual(self.upstream.asked(name), 2)  # 2: when the clock's second changed in between
+            self.assertEqual(self.upstream.asked(name), 1)
 
     def test_response_rules_for_hits(self):
         host = self.start(
@@ -257,9 +257,11 @@ class Options(DnsdistTest):
             return reply(message, answer=[dnsmsg.txt(message.qname, 300, "whole")])
 
         self.upstream.on("a.example", dnsmsg.TXT, script)
+        started = time.monotonic()
         for _ in range(3):
             self.assertTrue(host.ask(query("a.example", dnsmsg.TXT)).flags & dnsmsg.TC)
-        self.assertLessEqual(self.upstream.asked("a.example"), 2)  # 2: when the clock's second changed in between
+        # 2: when the clock's second changed in between
+        self.assertLessEqual(self.upstream.asked("a.example"), 2 + time.monotonic() - started)
         time.sleep(2.2)
         before = self.upstream.asked("a.example")
         host.ask(query("a.example", dnsmsg.TXT))
@@ -295,13 +297,14 @@ class Options(DnsdistTest):
         self.assertEqual(self.upstream.asked("a.example"), 2)
 
     def b30_the_life_of_an_answer(self):
-        host = self.start(CACHE.replace("{", "{maxTTL=2, minTTL=1, dontAge=true, "))
-        self.serve("a.example", ttl=300)
-        self.expect_upstream(host, "a.example", 1)
-        time.sleep(1.1)
-        self.assertEqual(host.ask(query("a.example")).answer[0].ttl, 300)
-        time.sleep(1.1)
-        self.expect_upstream(host, "a.example", 1)
+        short = self.start(CACHE.replace("{", "{maxTTL=2, minTTL=1, dontAge=true, "))
+        long = self.start(CACHE.replace("{", "{maxTTL=100, minTTL=1, dontAge=true, "))
+        self.serve("a.example", "b.example", ttl=300)
+        self.expect_upstream(long, "a.example", 1)
+        short.ask(query("b.example"))
+        time.sleep(2.2)
+        self.assertEqual(self.expect_upstream(long, "a.example", 0).answer[0].ttl, 300)
+        self.assertEqual(self.expect_upstream(short, "b.example", 1, queries=1).answer[0].ttl, 300)
 
 
 class Console(DnsdistTest):

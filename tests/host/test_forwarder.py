@@ -32,7 +32,7 @@ class ForwarderTest(Behaviours, unittest.TestCase):
     def test_bad_arguments_are_refused(self):
         for options in (["--listen", "nowhere"], ["--entries", "0"], ["--entries", "1x"], ["--unknown"], []):
             done = subprocess.run(
-                [os.environ["SARDINE_FORWARDER"], *options], capture_output=True, text=True, timeout=10, check=False
+                [os.environ["SARDINE_FORWARDER"], *options], capture_output=True, text=True, timeout=60, check=False
             )
             self.assertNotEqual(done.returncode, 0, options)
             self.assertNotEqual(done.stderr, "", options)

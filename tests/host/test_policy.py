@@ -45,7 +45,7 @@ def networks(message):
 class Policies(DnsdistTest):
     def ask_from(self, host, address, name):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-            sock.settimeout(5)
+            sock.settimeout(harness.TIMEOUT)
             sock.bind((address, 0))
             sock.sendto(query(name), ("127.0.0.1", host.port))
             return Message(sock.recv(65535))
@@ -164,11 +164,16 @@ class Policies(DnsdistTest):
         host = self.start(cache(POLICIES / "flood.lua").replace("10000", "300"))
         for name, asked in (("abcdefgh01234567x.example", 2), ("nothere.example", 1), ("no-0123456789-abc.example", 1)):
             self.upstream.on(name, A, self.no_such_name)
+            if name == "nothere.example":
+                started = time.monotonic()
             host.ask(query(name))
             host.ask(query(name))
             self.assertEqual(self.upstream.asked(name), asked, name)
         # It has 300 seconds by its SOA.
-        self.assertRegex(host.console("pc:explain('nothere.example')"), r"^HIT\nThe answer here: NXDOMAIN, (30|29|28) s left")
+        text = host.console("pc:explain('nothere.example')")
+        self.assertRegex(text, r"^HIT\nThe answer here: NXDOMAIN, \d+ s left")
+        passed = int(time.monotonic() - started) + 1
+        self.assertIn(int(re.search(r"(\d+) s left", text)[1]), range(30 - passed, 31))
         # What was asked twice outlives ten times as many short names that are not there, each asked twice as well.
         good, bad = [f"g{n}.example" for n in range(120)], [f"b{n}.example" for n in range(1500)]
         self.serve(*good)
@@ -341,7 +346,9 @@ class Policies(DnsdistTest):
             host.ask(query("www.example"))
         self.assertEqual(self.upstream.asked("www.example"), 3)
         path.write_text("return {", encoding="utf-8")
-        time.sleep(2.5)
+        for _ in harness.looks(harness.TIMEOUT):
+            if "policy reloaded in vain" in host.text():
+                break
         self.assertIn("policy reloaded in vain", host.text())
         host.ask(query("www.example"))
         self.assertEqual(self.upstream.asked("www.example"), 4)
@@ -353,7 +360,9 @@ class Policies(DnsdistTest):
         new = path.with_suffix(".new")
         new.write_text("return { never_store = { zones = {'.'} } }", encoding="utf-8")
         os.replace(new, path)
-        time.sleep(2.5)
+        for _ in harness.looks(harness.TIMEOUT / 10):  # the console takes its time, too
+            if json.loads(host.console("pc:getPolicyStats()"))["loads"] == 2:
+                break
         for _ in range(2):
             host.ask(query("www.example"))
         self.assertEqual(self.upstream.asked("www.example"), 2)
@@ -371,6 +380,7 @@ class Policies(DnsdistTest):
             ("return load('\\27Lua')()", "errors"),
         ):
             with self.subTest(body):
+                started = time.monotonic()
                 host = self.start(cache(self.policy(
                     f"local function f(...) {body} end return {{ key = f, store = f, evict = f, stale = f }}")))
                 name = f"n{len(body)}.example"
@@ -383,7 +393,8 @@ class Policies(DnsdistTest):
                 self.assertGreater(stats[f"key_{kind}"], 0, stats)
                 self.assertGreater(stats[f"store_{kind}"], 0, stats)
                 self.assertRegex(host.text(), r"policy, hook key: \S*policy\.lua")
-                self.assertLessEqual(len(re.findall("policy, hook key", host.text())), 1)
+                said = len(re.findall("policy, hook key", host.text()))
+                self.assertLessEqual(said, 1 + (time.monotonic() - started) // 60)
 
     def test_files_that_do_not_load(self):
         path = self.policy("return { never_store = { zones = {'never.example'} } }")
@@ -416,7 +427,7 @@ class Policies(DnsdistTest):
             file.writelines(line for line in config if line.startswith(("controlSocket(", "setKey(")))
         return subprocess.run(
             ["dnsdist", "-C", path, "-e", command],
-            capture_output=True, text=True, check=True, timeout=30, env={**os.environ, **host.environment},
+            capture_output=True, text=True, check=True, timeout=60, env={**os.environ, **host.environment},
         ).stdout.strip()
 
     def test_reloads_under_load(self):
@@ -444,6 +455,9 @@ class Policies(DnsdistTest):
                 )
                 os.replace(new, path)
                 self.assertEqual(host.console("pc:reloadPolicy()"), "policy loaded")
+            for _ in harness.looks(harness.TIMEOUT):
+                if len(answered) > 100:
+                    break
         finally:
             stop.set()
             for thread in threads:

@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 TOOL, MAKE, CAPTURE_KIT = sys.argv[1:4]
@@ -43,7 +44,7 @@ def pcapng(packets, order="<", resolution=6):
 
 
 def run(*arguments):
-    done = subprocess.run([TOOL, *arguments], capture_output=True, timeout=60)
+    done = subprocess.run([TOOL, *arguments], capture_output=True, timeout=300)
     return done.returncode, done.stdout.decode("ascii"), done.stderr.decode()
 
 
@@ -52,6 +53,7 @@ class Sardinectl(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.path = os.path.join(cls.folder.name, "snapshot")
+        cls.made = time.monotonic()
         subprocess.run([MAKE, cls.path], check=True)
 
     @classmethod
@@ -68,7 +70,7 @@ class Sardinectl(unittest.TestCase):
         self.assertEqual(told["damaged"], "0")
         self.assertEqual(told["answers"], "13")
         self.assertEqual(int(told["bytes"]), os.path.getsize(self.path))
-        self.assertLess(int(told["age"]), 100)
+        self.assertLessEqual(int(told["age"]), time.monotonic() - self.made + 1)
 
     def test_list(self):
         lines = self.lines("list")

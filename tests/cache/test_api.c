@@ -3,6 +3,8 @@
 #include "kit.h"
 
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "wire/dns.h"
 
@@ -400,6 +402,28 @@ static void b88_cache_only(void **state)
         assert_int_equal(kit_stats(&kit).misses, 1);
 }
 
+static void a_forked_child_has_a_cache_of_its_own(void **state)
+{
+        (void)state;
+        kit_open(&kit);
+        fill_a(ASK("a.example", 1));
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+                bool well = look(&kit, ASK("a.example", 1))->outcome == SARDINE_HIT;
+                fill_a(ASK("b.example", 1));
+                well = well && expunge("a.example", false, 0) == 1 && kit_stats(&kit).entries == 1 &&
+                       look(&kit, ASK("b.example", 1))->outcome == SARDINE_HIT;
+                sardine_destroy(kit.cache);
+                _exit(well ? 0 : 1);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+        assert_int_equal(look(&kit, ASK("a.example", 1))->outcome, SARDINE_HIT);
+        assert_int_equal(look(&kit, ASK("b.example", 1))->outcome, SARDINE_MISS);
+}
+
 static void names_between_text_and_wire(void **state)
 {
         (void)state;
@@ -426,7 +450,7 @@ static void texts_exist(void **state)
 {
         (void)state;
         for (unsigned i = 0; i < SARDINE_REASON_COUNT; i++)
-                if ((i <= SARDINE_BYPASS_TOO_LONG || i >= SARDINE_REFUSED_MALFORMED))
+                if (i <= SARDINE_BYPASS_POLICY || i >= SARDINE_REFUSED_MALFORMED)
                         assert_string_not_equal(sardine_reason_name(i), "unknown");
         assert_string_equal(sardine_reason_name(9999), "unknown");
         assert_string_not_equal(sardine_strerror(SARDINE_ERR_TOKEN), sardine_strerror(SARDINE_ERR_OPTION));
@@ -453,6 +477,7 @@ int main(void)
             T(b69_b70_answers_that_come_during_a_purge),
             T(expunge_down_and_purge_expired),
             T(b88_cache_only),
+            T(a_forked_child_has_a_cache_of_its_own),
             T(names_between_text_and_wire),
             T(texts_exist),
         };

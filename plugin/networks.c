@@ -491,15 +491,18 @@ int networks_put(sardine_cache *cache, const struct entry_key *key, const struct
         put.count = 0;
         put.built = cache->scratch;
         put.splits = true;
+        uint64_t evicted = store_evicted_locked(cache->store);
         int outcome = put_answer(&put, answer, allow, ctx);
-        if (outcome < 0 || is_there(cache, key, network))
+        if (outcome < 0 || store_evicted_locked(cache->store) == evicted || is_there(cache, key, network))
                 return outcome;
         /* The list or a page that was split needed room in a small cache, and this page had to give it. */
         put.pages = 0;
         put.count = 0;
         put.splits = false;
         int again = put_answer(&put, answer, allow, ctx);
-        return again < 0 ? again : outcome;
+        if (again < 0)
+                return again;
+        return is_there(cache, key, network) ? outcome : -SARDINE_REFUSED_NO_MEMORY;
 }
 
 void networks_outdate(sardine_cache *cache, const struct entry_key *key, const struct network *network,

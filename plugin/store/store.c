@@ -671,6 +671,11 @@ void store_maintain(struct store *store, uint32_t now)
         store_unlock(store);
 }
 
+uint64_t store_evicted_locked(const struct store *store)
+{
+        return store->evicted;
+}
+
 void store_stats_locked(struct store *store, struct store_stats *stats)
 {
         const struct log *log = &store->log;

@@ -213,5 +213,6 @@ struct store_stats {
 };
 void store_stats_get(struct store *store, struct store_stats *stats);
 void store_stats_locked(struct store *store, struct store_stats *stats);
+uint64_t store_evicted_locked(const struct store *store);
 
 #endif

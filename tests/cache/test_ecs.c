@@ -437,6 +437,37 @@ static void b64_networks_of_a_name_are_bounded(void **state)
         assert_int_equal(reason, SARDINE_REFUSED_ECS);
 }
 
+/* In caches so small that the list of prefix lengths, a page, and other answers cannot all stay. Hardly ever
+ * one takes the other's place twice. */
+static void b64_what_was_stored_is_found_next(void **state)
+{
+        (void)state;
+        uint32_t seed = 1, refused = 0;
+        for (unsigned room = 2; room <= 9; room++) {
+                kit_close(&kit);
+                kit_init(&kit);
+                kit.options.max_entries = room;
+                kit_open(&kit);
+                for (unsigned i = 0; i < 3000; i++) {
+                        char name[16], record[64];
+                        snprintf(name, sizeof name, "n%u.example", i % (room + 2));
+                        snprintf(record, sizeof record, "%s 300 IN A 192.0.2.1", name);
+                        if (i % 3 == 0 && look(&kit, ASK(name, 1))->outcome == SARDINE_MISS)
+                                put(&kit, REPLY(name, 1, .records = record), NULL);
+                        seed = seed * 1103515245 + 12345;
+                        uint8_t a = (uint8_t)(seed >> 28), b = (uint8_t)(seed >> 20),
+                                c = (uint8_t)(seed >> 12);
+                        int outcome = put_around(a, b, c, (uint8_t)(16 + seed % 9), "198.51.100.1");
+                        if (outcome == SARDINE_REFUSED)
+                                refused++;
+                        else if (ask_from(a, b, c)->outcome != SARDINE_HIT)
+                                fail_msg("room for %u, answer %u: outcome %d, but not found", room, i,
+                                         outcome);
+                }
+        }
+        assert_true(refused < 8 * 3000 / 100);
+}
+
 static void b64_pages_of_large_answers(void **state)
 {
         (void)state;
@@ -881,6 +912,7 @@ int main(void)
             T(b41_networks_outlive_the_window_of_the_general_answer),
             T(b23_no_option_travels_from_client_to_client),
             T(b64_prefix_lengths_of_a_name_are_bounded),
+            T(b64_what_was_stored_is_found_next),
             T(b64_pages_of_large_answers),
             T(b41_networks_outlive_the_general_answer),
             T(b63_ecs_that_contradicts_the_query_is_refused),

@@ -30,6 +30,7 @@ enum {
         QUERY_MAX = 128,
         RESPONSE_MAX = 512,
         THREADS_MAX = 64,
+        INSERTS_THAT_TELL = 50000, /* how many of them may find no memory */
 };
 
 struct question {
@@ -497,7 +498,8 @@ int main(int argc, char **argv)
                               settled);
         }
         progress(start, round, true);
-        if (atomic_load(&refused) * 100 > atomic_load(&inserts))
+        /* When next to nothing is done, readers that are not given the processor can make it so. */
+        if (atomic_load(&inserts) >= INSERTS_THAT_TELL && atomic_load(&refused) * 100 > atomic_load(&inserts))
                 wrong("%llu inserts had no memory", (unsigned long long)atomic_load(&refused));
         free(questions);
         return 0;

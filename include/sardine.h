@@ -264,12 +264,13 @@ struct sardine_answer {
         uint32_t stale_available;    /* out, on a miss: 1 when SARDINE_ALLOW_STALE would have hit */
         uint32_t dnssec_ok;          /* out: 1 when the answer was fetched with DO=1; after SARDINE_REFRESH
                                         only one fetched with DO=1 again can take its place */
-        /* out: by the policy, how much of the client's address the upstream may be told, as prefix lengths by
-         * family: 0: nothing; 255: the policy does not say */
+        /* out, if the upstream is to be asked (SARDINE_MISS, _WAIT, _REFRESH): by the policy, how much of the
+         * client's address it may be told, as prefix lengths by family: 0: nothing; 255: the policy does not
+         * say */
         uint32_t ecs_ipv4, ecs_ipv6;
-        /* out: 1: the policy wants the upstream to be told of another network than the query has in its ECS
-         * option: send it there with this one instead; with family 0, without an option. Addresses are cut to
-         * their prefix. Set for IPv4 and IPv6 as in RFC 7871: families 1 and 2 */
+        /* out, as before: 1: the policy wants the upstream to be told of another network than the query has
+         * in its ECS option: send it there with this one instead; with family 0, without an option. Addresses
+         * are cut to their prefix. Set for IPv4 and IPv6 as in RFC 7871: families 1 and 2 */
         uint32_t ecs_set, ecs_family, ecs_prefix;
         uint8_t ecs_addr[16];
 };

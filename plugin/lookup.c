@@ -149,11 +149,18 @@ static void limit_network(struct wire_ecs *network, struct policy_ecs limits)
         wire_ecs_mask(network->addr, most);
 }
 
+/* Before verdict.limits is looked at. */
+static void want_limits(struct lookup *l)
+{
+        verdict_limits(l->policy, l->query, &l->key, &l->verdict);
+}
+
 /* As the policy wants it. */
-static bool client_network(const struct lookup *l, struct wire_ecs *network)
+static bool client_network(struct lookup *l, struct wire_ecs *network)
 {
         if (!l->policy)
                 return own_network(l, network);
+        want_limits(l);
         if (l->verdict.network_set)
                 *network = l->verdict.network;
         else if (!own_network(l, network))
@@ -237,7 +244,7 @@ static bool wins_refresh(struct lookup *l)
         return marks_take(&l->cache->refreshing, l->fresh.mark, l->now, REFRESH_PATIENCE);
 }
 
-static void make_token(const struct lookup *l, struct sardine_token *out)
+static void make_token(struct lookup *l, struct sardine_token *out)
 {
         struct token token = {
             .generation = atomic_load_explicit(&l->cache->generation, memory_order_acquire),
@@ -246,6 +253,7 @@ static void make_token(const struct lookup *l, struct sardine_token *out)
             .limits = {POLICY_NO_LIMIT, POLICY_NO_LIMIT},
         };
         if (l->policy) {
+                want_limits(l);
                 token.limits = l->verdict.limits;
                 if (l->verdict.network_set)
                         token.ecs = l->verdict.network;
@@ -340,9 +348,28 @@ void cache_wake(struct sardine_cache *cache, const struct sardine_token *token, 
         pending_end(&cache->pending, &id);
 }
 
+/* The policy's word on what the upstream is told. */
+static void tell_network(struct lookup *l, struct sardine_answer *a)
+{
+        if (!l->policy)
+                return;
+        want_limits(l);
+        a->ecs_ipv4 = l->verdict.limits.ipv4;
+        a->ecs_ipv6 = l->verdict.limits.ipv6;
+        struct wire_ecs told = l->verdict.network_set ? l->verdict.network : l->wire.ecs;
+        if (told.family == ECS_NONE)
+                return;
+        limit_network(&told, l->verdict.limits);
+        a->ecs_set = l->verdict.network_set || told.source < l->wire.ecs.source;
+        a->ecs_family = told.source > 0 ? told.family : ECS_NONE;
+        a->ecs_prefix = told.source;
+        memcpy(a->ecs_addr, told.addr, sizeof a->ecs_addr);
+}
+
 /* A miss: does this caller ask upstream, or does it wait for another? */
 static int miss(struct lookup *l, struct sardine_answer *a)
 {
+        tell_network(l, a);
         if (l->query->flags & SARDINE_CACHE_ONLY || !a->token)
                 return SARDINE_MISS;
         make_token(l, a->token);
@@ -367,6 +394,7 @@ static int hit(struct lookup *l, struct sardine_answer *a)
         if (err || !l->cache->options.refresh_percent || !a->token ||
             l->query->flags & (SARDINE_CACHE_ONLY | SARDINE_PEEK) || !wins_refresh(l))
                 return err ? err : SARDINE_HIT;
+        tell_network(l, a);
         make_token(l, a->token);
         return SARDINE_REFRESH;
 }
@@ -457,21 +485,6 @@ static int begin(struct lookup *l, sardine_cache *cache, const struct sardine_qu
         return 0;
 }
 
-/* The policy's word on what the upstream is told. */
-static void tell_network(const struct lookup *l, struct sardine_answer *a)
-{
-        a->ecs_ipv4 = l->verdict.limits.ipv4;
-        a->ecs_ipv6 = l->verdict.limits.ipv6;
-        struct wire_ecs told = l->verdict.network_set ? l->verdict.network : l->wire.ecs;
-        if (told.family == ECS_NONE)
-                return;
-        limit_network(&told, l->verdict.limits);
-        a->ecs_set = l->verdict.network_set || told.source < l->wire.ecs.source;
-        a->ecs_family = told.source > 0 ? told.family : ECS_NONE;
-        a->ecs_prefix = told.source;
-        memcpy(a->ecs_addr, told.addr, sizeof a->ecs_addr);
-}
-
 /* In the reader's section: make the key. 0, or SARDINE_BYPASS with a->reason. */
 static int start(struct lookup *l, struct sardine_answer *a)
 {
@@ -480,8 +493,6 @@ static int start(struct lookup *l, struct sardine_answer *a)
         a->reason = prepare(l);
         if (a->reason)
                 return SARDINE_BYPASS;
-        if (l->policy)
-                tell_network(l, a);
         l->base_hash = cache_hash(l->cache, &l->key);
         l->now = cache_now(l->cache);
         return 0;
@@ -626,7 +637,7 @@ static int start_again(struct lookup *l, struct sardine_answer *a, const struct 
         if (!asks_for(&l->wire, &read.key))
                 return SARDINE_ERR_TOKEN;
         l->key = read.key;
-        l->verdict = (struct query_verdict){.limits = read.limits};
+        l->verdict = (struct query_verdict){.limits = read.limits, .limited = true};
         if (read.ecs.family != ECS_NONE) {
                 l->verdict.network_set = true;
                 l->verdict.network = read.ecs;
@@ -669,11 +680,11 @@ int sardine_failed(sardine_cache *cache, const struct sardine_query *query, stru
                 if (!peek)
                         counters_add(&cache->counters, COUNT_RESCUED);
         }
+        if (!peek && token.len == 0)
+                make_token(&l, &token);
         store_leave(cache->store);
         if (peek)
                 return outcome;
-        if (token.len == 0)
-                make_token(&l, &token);
         cache_wake(cache, &token, &l.key);
         return outcome;
 }
@@ -714,9 +725,8 @@ int sardine_token_init(sardine_cache *cache, const struct sardine_query *query, 
         token->len = 0;
         store_enter(cache->store);
         unsigned reason = prepare(&l);
+        if (!reason)
+                make_token(&l, token);
         store_leave(cache->store);
-        if (reason)
-                return (int)reason;
-        make_token(&l, token);
-        return 0;
+        return (int)reason;
 }

@@ -43,14 +43,17 @@ static void ask_key(const struct policy *policy, const struct sardine_query *que
         if (key.network_is == POLICY_NETWORK_NONE) {
                 verdict->limits = (struct policy_ecs){0, 0};
         } else if (key.network_is == POLICY_NETWORK_LIMIT) {
-                if (key.limit < verdict->limits.ipv4)
-                        verdict->limits.ipv4 = key.limit;
-                if (key.limit < verdict->limits.ipv6)
-                        verdict->limits.ipv6 = key.limit;
+                verdict->limits = (struct policy_ecs){key.limit, key.limit};
         } else if (key.network_is == POLICY_NETWORK_SET) {
                 verdict->network_set = true;
                 verdict->network = key.network;
         }
+}
+
+static const struct policy_rule *find_client(const struct policy_rules *rules,
+                                             const struct sardine_query *query)
+{
+        return query->client ? policy_rules_find_client(rules, query->client, query->client_len) : NULL;
 }
 
 /* The whole tag: of the tables' parts and the hook's. */
@@ -79,23 +82,29 @@ __attribute__((noinline)) static unsigned compose(const struct policy *policy,
         return 0;
 }
 
-unsigned verdict_query_tables(const struct policy *policy, const struct sardine_query *query,
-                              const struct wire_query *wire, struct entry_key *key,
-                              struct query_verdict *verdict)
+unsigned verdict_query_key(const struct policy *policy, const struct sardine_query *query,
+                           const struct wire_query *wire, struct entry_key *key,
+                           struct query_verdict *verdict)
 {
         const struct policy_rules *rules = policy->rules;
-        const struct policy_rule *client =
-            query->client ? policy_rules_find_client(rules, query->client, query->client_len) : NULL;
-        size_t name_len;
-        const uint8_t *name = entry_key_name(key, &name_len);
-        bool plain = policy_rules_plain(rules) && !policy_has(policy, POLICY_HOOK_KEY);
+        const struct policy_rule *client = rules->client_tags ? find_client(rules, query) : NULL;
+        if (!policy_rules_plain(rules) || policy_has(policy, POLICY_HOOK_KEY))
+                return compose(policy, query, wire, client, key, verdict);
         const struct policy_tag *tag = policy_rules_client_tag(rules, client);
-        /* Before the name is looked up: the key is hashed next, and bytes just written cannot be read at once
-         * in other pieces. */
-        if (plain && tag->len && !entry_key_add_tag(key, tag->text, tag->len))
-                return SARDINE_BYPASS_TOO_LONG;
-        verdict->limits = policy_rules_ecs(rules, name, wire->qname, name_len, client);
-        return plain ? 0 : compose(policy, query, wire, client, key, verdict);
+        return tag->len && !entry_key_add_tag(key, tag->text, tag->len) ? SARDINE_BYPASS_TOO_LONG : 0;
+}
+
+void verdict_limits(const struct policy *policy, const struct sardine_query *query,
+                    const struct entry_key *key, struct query_verdict *verdict)
+{
+        if (verdict->limited)
+                return;
+        size_t len;
+        const uint8_t *name = entry_key_name(key, &len);
+        struct policy_ecs tables =
+            policy_rules_ecs(policy->rules, name, len, find_client(policy->rules, query));
+        verdict->limits = policy_ecs_shorter(verdict->limits, tables);
+        verdict->limited = true;
 }
 
 bool verdict_answer(const struct policy *policy, const struct token *token,

@@ -23,27 +23,33 @@ static inline const struct policy *policy_of(const struct sardine_cache *cache)
 
 /* Of a query, beyond what goes into its key. */
 struct query_verdict {
-        struct policy_ecs limits;
+        struct policy_ecs limits; /* the hook's; with the tables' after verdict_limits() */
+        bool limited;             /* the tables have been asked */
         bool network_set;
         struct wire_ecs network; /* when set: the one that the client is taken to be in */
         uint32_t max_ttl;        /* 0: no limit */
 };
 
-/* What the tables for queries and the key hook say; verdict_query() has filled in the rest. */
-unsigned verdict_query_tables(const struct policy *policy, const struct sardine_query *query,
-                              const struct wire_query *wire, struct entry_key *key,
-                              struct query_verdict *verdict);
+/* What the tables and the key hook say of the key; verdict_query() has filled in the rest. */
+unsigned verdict_query_key(const struct policy *policy, const struct sardine_query *query,
+                           const struct wire_query *wire, struct entry_key *key,
+                           struct query_verdict *verdict);
 
 /* Adds the policy's tag to the key. 0, SARDINE_BYPASS_POLICY or SARDINE_BYPASS_TOO_LONG. */
 static inline unsigned verdict_query(const struct policy *policy, const struct sardine_query *query,
                                      const struct wire_query *wire, struct entry_key *key,
                                      struct query_verdict *verdict)
 {
-        verdict->limits = policy->rules->ecs;
-        verdict->network_set = false;
+        verdict->limits = (struct policy_ecs){POLICY_NO_LIMIT, POLICY_NO_LIMIT};
+        verdict->limited = verdict->network_set = false;
         verdict->max_ttl = 0;
-        return policy->queries ? verdict_query_tables(policy, query, wire, key, verdict) : 0;
+        return policy->keys ? verdict_query_key(policy, query, wire, key, verdict) : 0;
 }
+
+/* By how much of the client's address answers are split and upstreams are told. That takes a search for zone
+ * and client, and most lookups end well without: so it is done when somebody wants to know, and once. */
+void verdict_limits(const struct policy *policy, const struct sardine_query *query,
+                    const struct entry_key *key, struct query_verdict *verdict);
 
 /* Of an answer that is to be stored. `life` is what it would live, and then what it shall. */
 struct answer_verdict {

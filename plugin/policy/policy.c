@@ -135,7 +135,7 @@ int policy_load(const struct policy_source *source, struct policy **out, char *w
                 policy_free(policy);
                 return err;
         }
-        policy->queries = policy_has(policy, POLICY_HOOK_KEY) || policy_rules_of_queries(rules);
+        policy->keys = policy_has(policy, POLICY_HOOK_KEY) || policy_rules_of_tags(rules);
         *out = policy;
         return 0;
 }

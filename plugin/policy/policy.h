@@ -13,7 +13,7 @@ struct policy {
         const struct policy_engine *engine;
         struct policy_program *program;
         uint32_t hooks; /* a bit for each enum policy_hook */
-        bool queries;   /* it has more to say of a query than the prefix lengths for all of them */
+        bool keys;      /* it has something to say of keys */
 };
 
 static inline bool policy_has(const struct policy *policy, enum policy_hook hook)

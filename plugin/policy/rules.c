@@ -295,10 +295,19 @@ bool policy_rules_finish(struct policy_rules *rules)
                subnets_finish(&rules->clients, join_clients, rules) && !rules->failed;
 }
 
-bool policy_rules_of_queries(const struct policy_rules *rules)
+bool policy_rules_of_tags(const struct policy_rules *rules)
 {
-        return rules->query_zones.names.count || rules->clients.count || rules->n_listeners ||
-               rules->n_host_tags;
+        return rules->client_tags || rules->n_listeners || rules->n_host_tags;
+}
+
+struct policy_ecs policy_rules_ecs(const struct policy_rules *rules, const uint8_t *name, size_t len,
+                                   const struct policy_rule *client)
+{
+        const struct zone_table *zones = &rules->query_zones;
+        int64_t zone = suffixes_find(&zones->names, name, len);
+        struct policy_ecs ecs =
+            zone == SUFFIX_NONE ? rules->ecs : zones->rules.rules[suffixes_value(&zones->names, zone)].ecs;
+        return client && client->set & POLICY_SET_ECS ? policy_ecs_shorter(ecs, client->ecs) : ecs;
 }
 
 static void put_byte(struct policy_composed *c, char byte)

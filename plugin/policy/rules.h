@@ -140,24 +140,18 @@ bool policy_rules_host_tag(struct policy_rules *rules, const char *name);
 /* All is there. false: no memory. */
 bool policy_rules_finish(struct policy_rules *rules);
 
-/* Is there a table that has to do with queries? */
-bool policy_rules_of_queries(const struct policy_rules *rules);
+/* Is there a table of tags? */
+bool policy_rules_of_tags(const struct policy_rules *rules);
 
-/* For lookups. `name` is folded, `asked` is the same in any case; `client` of 0, 4 or 16 bytes. */
-static inline struct policy_ecs policy_rules_ecs(const struct policy_rules *rules, const uint8_t *name,
-                                                 const uint8_t *asked, size_t len,
-                                                 const struct policy_rule *client)
+static inline struct policy_ecs policy_ecs_shorter(struct policy_ecs a, struct policy_ecs b)
 {
-        struct policy_ecs ecs = rules->ecs;
-        int64_t zone = suffixes_find_fresh(&rules->query_zones.names, name, asked, len);
-        if (zone != SUFFIX_NONE)
-                ecs = rules->query_zones.rules.rules[suffixes_value(&rules->query_zones.names, zone)].ecs;
-        if (client && client->set & POLICY_SET_ECS) {
-                ecs.ipv4 = client->ecs.ipv4 < ecs.ipv4 ? client->ecs.ipv4 : ecs.ipv4;
-                ecs.ipv6 = client->ecs.ipv6 < ecs.ipv6 ? client->ecs.ipv6 : ecs.ipv6;
-        }
-        return ecs;
+        return (struct policy_ecs){a.ipv4 < b.ipv4 ? a.ipv4 : b.ipv4, a.ipv6 < b.ipv6 ? a.ipv6 : b.ipv6};
 }
+
+/* For queries. `name` is folded; `client` may be NULL. */
+struct policy_ecs policy_rules_ecs(const struct policy_rules *rules, const uint8_t *name, size_t len,
+                                   const struct policy_rule *client);
+/* `client` of 0, 4 or 16 bytes. */
 static inline const struct policy_rule *policy_rules_find_client(const struct policy_rules *rules,
                                                                  const uint8_t *client, size_t len)
 {

@@ -43,17 +43,14 @@ static uint32_t hash_of(const struct suffixes *set, const uint8_t *name, size_t 
 
 /* The filter has two bits in one word for each name. Half of the slots are used at most, so a quarter of the
  * bits are set at most, and of sixteen names that are not there about one passes. Only the first eight bytes
- * and the length count, with the bit set that letters of different case differ in: that is quick, and tells
- * most names apart. */
-#define FOLDED UINT64_C(0x2020202020202020)
-
+ * and the length count: that is quick, and tells most names apart. */
 struct filter_place {
         uint64_t *word, bits;
 };
 
 static inline struct filter_place filter_place(const struct suffixes *set, const uint8_t *name, size_t len)
 {
-        uint64_t hash = (((load8(name) | FOLDED) ^ set->seed) + len) * UINT64_C(0x9e3779b97f4a7c15);
+        uint64_t hash = ((load8(name) ^ set->seed) + len) * UINT64_C(0x9e3779b97f4a7c15);
         hash = (hash ^ hash >> 32) * UINT64_C(0x9e3779b97f4a7c15);
         return (struct filter_place){&set->filter[(hash >> 32 & set->mask) / FILTER_SLOTS],
                                      UINT64_C(1) << (hash >> 58) | UINT64_C(1) << (hash >> 26 & 63)};
@@ -189,18 +186,20 @@ static inline bool has_bit(const uint64_t *words, size_t bit)
         return words[bit / 64] >> bit % 64 & 1;
 }
 
-int64_t suffixes_search(const struct suffixes *set, const uint8_t *name, const uint8_t *asked, size_t len)
+int64_t suffixes_find(const struct suffixes *set, const uint8_t *name, size_t len)
 {
+        if (set->count == 0)
+                return SUFFIX_NONE;
         size_t at = 0;
-        for (unsigned depth = labels_of(asked);; depth--) {
+        for (unsigned depth = labels_of(name);; depth--) {
                 if (has_bit(set->depths, depth) && has_bit(set->lengths, len - at) &&
-                    filter_passes(set, asked + at, len - at)) {
+                    filter_passes(set, name + at, len - at)) {
                         uint64_t slot = *probe(set, hash_of(set, name + at, len - at), name + at, len - at);
                         if (slot != 0)
                                 return (int64_t)(uint32_t)slot - 1;
                 }
                 if (depth <= set->least)
                         return SUFFIX_NONE;
-                at += asked[at] + 1u;
+                at += name[at] + 1u;
         }
 }

@@ -38,21 +38,8 @@ void suffixes_fini(struct suffixes *set);
  * next call. */
 uint32_t *suffixes_put(struct suffixes *set, const uint8_t *name, size_t len);
 
-/* The item of the longest suffix that `name` (wire form, folded, valid) is equal to or below, in a set that
- * has some; SUFFIX_NONE. `asked` is the same name in any case: `name` may just have been made of it, and
- * bytes cannot be read back at once in other pieces than they were written in. */
-int64_t suffixes_search(const struct suffixes *set, const uint8_t *name, const uint8_t *asked, size_t len);
-
-/* The same, in any set. */
-static inline int64_t suffixes_find_fresh(const struct suffixes *set, const uint8_t *name,
-                                          const uint8_t *asked, size_t len)
-{
-        return set->count ? suffixes_search(set, name, asked, len) : SUFFIX_NONE;
-}
-static inline int64_t suffixes_find(const struct suffixes *set, const uint8_t *name, size_t len)
-{
-        return suffixes_find_fresh(set, name, name, len);
-}
+/* The item of the longest suffix that `name` (wire form, folded, valid) is equal to or below; SUFFIX_NONE. */
+int64_t suffixes_find(const struct suffixes *set, const uint8_t *name, size_t len);
 
 static inline uint32_t suffixes_value(const struct suffixes *set, int64_t item)
 {

@@ -22,13 +22,6 @@ struct blocked {
         struct subnets networks;
 };
 
-static uint32_t either(void *ctx, uint32_t outer, uint32_t inner)
-{
-        (void)ctx;
-        (void)outer;
-        return inner;
-}
-
 static int add_line(struct blocked *list, const char *text, size_t len)
 {
         char copy[POLICY_NAME_TEXT];
@@ -64,7 +57,7 @@ static int read_lines(struct blocked *list, const char *text, size_t len)
                         return err;
                 p = line_end + 1;
         }
-        return subnets_finish(&list->networks, either, NULL) ? 0 : -ENOMEM;
+        return subnets_finish(&list->networks) ? 0 : -ENOMEM;
 }
 
 static bool name_blocked(const struct blocked *list, const uint8_t *name, size_t len)

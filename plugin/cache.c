@@ -274,7 +274,7 @@ unsigned cache_key(const struct sardine_cache *cache, const struct wire_query *w
 {
         uint8_t extra[255];
         int extra_len = 0;
-        if (tag_len || cache->options.n_split_options) {
+        if (cache_key_splits(cache, tag_len)) {
                 extra_len = key_extra(cache, wire, tag, tag_len, extra);
                 if (extra_len < 0)
                         return SARDINE_BYPASS_TOO_LONG;

@@ -77,6 +77,12 @@ struct sardine_cache {
 /* The cache second. */
 uint32_t cache_now(const struct sardine_cache *cache);
 
+/* May the key of a query with such a tag be more than the question? */
+static inline bool cache_key_splits(const struct sardine_cache *cache, size_t tag_len)
+{
+        return tag_len || cache->options.n_split_options;
+}
+
 /* Make the key of a parsed query. Returns 0 or SARDINE_BYPASS_TOO_LONG. The one place where a key comes from
  * a query: lookup, token and insert all use its result (B17). */
 unsigned cache_key(const struct sardine_cache *cache, const struct wire_query *wire, const void *tag,

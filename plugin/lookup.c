@@ -45,7 +45,7 @@ struct lookup {
         const struct sardine_query *query;
         struct wire_query wire;
         struct entry_key key;
-        uint64_t base_hash; /* of the question's key */
+        uint64_t base_hash; /* of the key */
         uint32_t now;
         bool touch;
         const struct policy *policy;  /* NULL: none */
@@ -101,12 +101,11 @@ static bool is_failure(const uint8_t *entry, uint8_t ext)
         return entry_view_is_failure(&view);
 }
 
-/* Take it if it is fresh, remember it if it may stand in. A failure for a network hides no answer for a
- * larger one, and one for everybody no stale answer for a network: those may have come, or gone stale, later.
- */
-static bool consider(struct lookup *l, const struct candidate *c)
+/* Take it if it is fresh, remember it if it may stand in. `ext`: its entry_ext(). A failure for a network
+ * hides no answer for a larger one, and one for everybody no stale answer for a network: those may have come,
+ * or gone stale, later. */
+static bool consider(struct lookup *l, const struct candidate *c, uint8_t ext)
 {
-        uint8_t ext = entry_ext(c->entry);
         if (!serves(l, c->entry, ext))
                 return false;
         if (c->life.expiry > l->now) {
@@ -199,7 +198,7 @@ static bool find_network(struct lookup *l, const struct entry_view *base)
                 c.entry = page_answer(&page, (unsigned)at);
                 c.life = page_life(&page, (unsigned)at);
                 c.mark = networks_mark(l->cache, l->base_hash, &network);
-                if (consider(l, &c))
+                if (consider(l, &c, entry_ext(c.entry)))
                         return true;
         }
         return false;
@@ -216,7 +215,8 @@ static void find(struct lookup *l)
 {
         struct candidate c = {.mark = l->base_hash};
         const uint8_t *base = find_base(l, &c);
-        while (base && entry_ext(base) & EXT_SCOPES) {
+        uint8_t ext = base ? entry_ext(base) : 0;
+        while (ext & EXT_SCOPES) {
                 struct entry_view view;
                 entry_view_init(&view, base);
                 if (!view.scopes || find_network(l, &view))
@@ -224,12 +224,13 @@ static void find(struct lookup *l)
                 /* The network may just have moved to a page that was new to us; then there is a new base. */
                 const uint8_t *looked_at = base;
                 base = find_base(l, &c);
+                ext = base ? entry_ext(base) : 0;
                 if (base == looked_at)
                         break;
         }
         if (!l->fresh.entry && base) {
                 c.life = entry_life(base);
-                consider(l, &c);
+                consider(l, &c, ext);
         }
 }
 
@@ -434,18 +435,31 @@ static enum counter counter_of(const struct lookup *l, int outcome)
         }
 }
 
-/* In the reader's section, for the policy's sake: parse the query and make the key. 0, or the reason why not.
- */
+/* In the reader's section, for the policy's sake: parse the query, make the key and its hash. 0, or the
+ * reason why not. */
 static unsigned prepare(struct lookup *l)
 {
-        if (l->query->flags & SARDINE_SKIP)
+        const struct sardine_query *query = l->query;
+        if (query->flags & SARDINE_SKIP)
                 return SARDINE_BYPASS_HOST;
-        unsigned reason = wire_query_parse(l->query->packet, l->query->len, &l->wire);
+        unsigned reason = wire_query_parse(query->packet, query->len, &l->wire);
         if (!reason)
-                reason = cache_key(l->cache, &l->wire, l->query->tag, l->query->tag_len, &l->key);
+                reason = cache_key(l->cache, &l->wire, query->tag, query->tag_len, &l->key);
         l->policy = policy_of(l->cache);
-        if (!reason && l->policy)
-                reason = verdict_query(l->policy, l->query, &l->wire, &l->key, &l->verdict);
+        if (reason)
+                return reason;
+        if (l->policy)
+                verdict_init(&l->verdict);
+        unsigned keys = l->policy ? l->policy->keys : POLICY_KEYS_PLAIN;
+        if (keys != POLICY_KEYS_ANY && !cache_key_splits(l->cache, query->tag_len)) {
+                l->base_hash = entry_key_hash_question(&l->key, l->cache->secret, CACHE_SECRET);
+                if (keys == POLICY_KEYS_CLIENT)
+                        l->base_hash ^= verdict_tag(l->policy, query, &l->key);
+                return 0;
+        }
+        if (keys != POLICY_KEYS_PLAIN)
+                reason = verdict_key(l->policy, query, &l->wire, &l->key, &l->verdict);
+        l->base_hash = cache_hash(l->cache, &l->key);
         return reason;
 }
 
@@ -493,7 +507,6 @@ static int start(struct lookup *l, struct sardine_answer *a)
         a->reason = prepare(l);
         if (a->reason)
                 return SARDINE_BYPASS;
-        l->base_hash = cache_hash(l->cache, &l->key);
         l->now = cache_now(l->cache);
         return 0;
 }

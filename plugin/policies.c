@@ -112,6 +112,7 @@ static int load(sardine_cache *cache, const char *path, uint32_t flags, char *wh
                 free(copy);
                 return err;
         }
+        policy_rules_hash_tags(policy->rules, cache->secret, sizeof cache->secret);
         free(state->path);
         state->path = copy;
         state->flags = flags;

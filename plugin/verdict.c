@@ -50,20 +50,12 @@ static void ask_key(const struct policy *policy, const struct sardine_query *que
         }
 }
 
-static const struct policy_rule *find_client(const struct policy_rules *rules,
-                                             const struct sardine_query *query)
-{
-        return query->client ? policy_rules_find_client(rules, query->client, query->client_len) : NULL;
-}
-
-/* The whole tag: of the tables' parts and the hook's. */
-__attribute__((noinline)) static unsigned compose(const struct policy *policy,
-                                                  const struct sardine_query *query,
-                                                  const struct wire_query *wire,
-                                                  const struct policy_rule *client, struct entry_key *key,
-                                                  struct query_verdict *verdict)
+unsigned verdict_key(const struct policy *policy, const struct sardine_query *query,
+                     const struct wire_query *wire, struct entry_key *key, struct query_verdict *verdict)
 {
         const struct policy_origin origin = {
+            .client = query->client,
+            .client_len = query->client_len,
             .local = query->local,
             .local_len = query->local_len,
             .local_port = (uint16_t)query->local_port,
@@ -71,7 +63,7 @@ __attribute__((noinline)) static unsigned compose(const struct policy *policy,
             .host_ctx = query->host_ctx,
         };
         struct policy_composed tag;
-        policy_rules_compose(policy->rules, client, &origin, &tag);
+        policy_rules_compose(policy->rules, &origin, &tag);
         bool skip = false;
         if (policy_has(policy, POLICY_HOOK_KEY))
                 ask_key(policy, query, wire, &tag, verdict, &skip);
@@ -82,18 +74,6 @@ __attribute__((noinline)) static unsigned compose(const struct policy *policy,
         return 0;
 }
 
-unsigned verdict_query_key(const struct policy *policy, const struct sardine_query *query,
-                           const struct wire_query *wire, struct entry_key *key,
-                           struct query_verdict *verdict)
-{
-        const struct policy_rules *rules = policy->rules;
-        const struct policy_rule *client = rules->client_tags ? find_client(rules, query) : NULL;
-        if (!policy_rules_plain(rules) || policy_has(policy, POLICY_HOOK_KEY))
-                return compose(policy, query, wire, client, key, verdict);
-        const struct policy_tag *tag = policy_rules_client_tag(rules, client);
-        return tag->len && !entry_key_add_tag(key, tag->text, tag->len) ? SARDINE_BYPASS_TOO_LONG : 0;
-}
-
 void verdict_limits(const struct policy *policy, const struct sardine_query *query,
                     const struct entry_key *key, struct query_verdict *verdict)
 {
@@ -102,7 +82,7 @@ void verdict_limits(const struct policy *policy, const struct sardine_query *que
         size_t len;
         const uint8_t *name = entry_key_name(key, &len);
         struct policy_ecs tables =
-            policy_rules_ecs(policy->rules, name, len, find_client(policy->rules, query));
+            policy_rules_ecs(policy->rules, name, len, query->client, query->client_len);
         verdict->limits = policy_ecs_shorter(verdict->limits, tables);
         verdict->limited = true;
 }

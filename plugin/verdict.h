@@ -30,21 +30,29 @@ struct query_verdict {
         uint32_t max_ttl;        /* 0: no limit */
 };
 
-/* What the tables and the key hook say of the key; verdict_query() has filled in the rest. */
-unsigned verdict_query_key(const struct policy *policy, const struct sardine_query *query,
-                           const struct wire_query *wire, struct entry_key *key,
-                           struct query_verdict *verdict);
-
-/* Adds the policy's tag to the key. 0, SARDINE_BYPASS_POLICY or SARDINE_BYPASS_TOO_LONG. */
-static inline unsigned verdict_query(const struct policy *policy, const struct sardine_query *query,
-                                     const struct wire_query *wire, struct entry_key *key,
-                                     struct query_verdict *verdict)
+/* Before the policy is asked for anything else. */
+static inline void verdict_init(struct query_verdict *verdict)
 {
         verdict->limits = (struct policy_ecs){POLICY_NO_LIMIT, POLICY_NO_LIMIT};
         verdict->limited = verdict->network_set = false;
         verdict->max_ttl = 0;
-        return policy->keys ? verdict_query_key(policy, query, wire, key, verdict) : 0;
 }
+
+/* Where only the client's network matters: adds its tag to the key, which is a question and no more. Returns
+ * what the question's hash is to be xored with. */
+static inline uint64_t verdict_tag(const struct policy *policy, const struct sardine_query *query,
+                                   struct entry_key *key)
+{
+        const struct entry_tag *tag =
+            policy_rules_client_tag(policy->rules, query->client, query->client_len);
+        entry_key_set_tag(key, tag);
+        return tag->hash;
+}
+
+/* Adds the policy's tag to the key, whatever it is made of, and lets the key hook have its say in the rest.
+ * 0, SARDINE_BYPASS_POLICY or SARDINE_BYPASS_TOO_LONG. */
+unsigned verdict_key(const struct policy *policy, const struct sardine_query *query,
+                     const struct wire_query *wire, struct entry_key *key, struct query_verdict *verdict);
 
 /* By how much of the client's address answers are split and upstreams are told. That takes a search for zone
  * and client, and most lookups end well without: so it is done when somebody wants to know, and once. */

@@ -28,29 +28,37 @@ void entry_key_init(struct entry_key *key, const uint8_t *name, size_t name_len,
         key->len = (uint16_t)(KEY_AT_NAME + name_len + extra_len);
 }
 
+/* As an option of a code that no EDNS option has. */
+static void put_mark(uint8_t *p, size_t host)
+{
+        put_be16(p, 0);
+        p[2] = 1;
+        p[3] = (uint8_t)host;
+}
+
+void entry_tag_init(struct entry_tag *tag, const char *text, size_t len)
+{
+        memset(tag, 0, sizeof *tag);
+        if (len == 0)
+                return;
+        tag->len = (uint8_t)(1 + len + KEY_TAG_MARK);
+        tag->extra[0] = (uint8_t)len;
+        memcpy(tag->extra + 1, text, len);
+        put_mark(tag->extra + 1 + len, 0);
+}
+
 bool entry_key_add_tag(struct entry_key *key, const char *tag, size_t len)
 {
-        enum {
-                BLOCK = 16,
-        };
-        _Static_assert(SARDINE_TAG_MAX % BLOCK == 0, "whole blocks of a tag can be read");
-        _Static_assert(KEY_AT_NAME + 255 + 1 + 2 * SARDINE_TAG_MAX <= KEY_MAX, "and written");
         uint8_t *extra = key->bytes + KEY_AT_NAME + key->bytes[KEY_AT_NAME_LEN];
         size_t extra_len = key->bytes[KEY_AT_EXTRA_LEN];
         size_t host = extra_len ? extra[0] : 0, options = extra_len ? extra_len - 1 - host : 0;
-        const uint8_t mark[] = {0, 0, 1, (uint8_t)host}; /* no EDNS option has this code */
-        size_t whole = 1 + host + len + options + sizeof mark;
+        size_t whole = 1 + host + len + options + KEY_TAG_MARK;
         if (host + len > SARDINE_TAG_MAX || whole > 255)
                 return false;
         uint8_t *end = extra + 1 + host + len;
-        if (options)
-                memmove(end, extra + 1 + host, options);
-        if (options)
-                memcpy(extra + 1 + host, tag, len);
-        else /* nothing follows: whole blocks, for a call would take longer */
-                for (size_t i = 0; i < len; i += BLOCK)
-                        memcpy(extra + 1 + host + i, tag + i, BLOCK);
-        memcpy(end + options, mark, sizeof mark);
+        memmove(end, extra + 1 + host, options);
+        memcpy(extra + 1 + host, tag, len);
+        put_mark(end + options, host);
         extra[0] = (uint8_t)(host + len);
         key->bytes[KEY_AT_EXTRA_LEN] = (uint8_t)whole;
         key->len = (uint16_t)(KEY_AT_NAME + key->bytes[KEY_AT_NAME_LEN] + whole);
@@ -115,9 +123,39 @@ uint64_t entry_network_hash(uint8_t code, const uint8_t addr[16], const uint8_t 
         return XXH3_64bits_withSecret(bytes, sizeof bytes, secret, secret_len);
 }
 
+/* A key's hash is its question's, and the rest's if there is one. */
+static uint64_t question_hash(const struct entry_key *key, size_t name_len, const uint8_t *secret,
+                              size_t secret_len)
+{
+        return XXH3_64bits_withSecret(key->bytes + KEY_AT_TYPE, KEY_AT_NAME - KEY_AT_TYPE + name_len, secret,
+                                      secret_len);
+}
+
+/* Of extra, and of a page's number if it is the key of one. */
+static uint64_t rest_hash(const uint8_t *rest, size_t len, uint8_t page, const uint8_t *secret,
+                          size_t secret_len)
+{
+        return (XXH3_64bits_withSecret(rest, len, secret, secret_len) + page) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+uint64_t entry_key_hash_question(const struct entry_key *key, const uint8_t *secret, size_t secret_len)
+{
+        return question_hash(key, key->len - KEY_AT_NAME, secret, secret_len);
+}
+
 uint64_t entry_key_hash(const struct entry_key *key, const uint8_t *secret, size_t secret_len)
 {
-        return XXH3_64bits_withSecret(key->bytes, key->len, secret, secret_len);
+        size_t name_len = key->bytes[KEY_AT_NAME_LEN], at = KEY_AT_NAME + name_len;
+        uint64_t question = question_hash(key, name_len, secret, secret_len);
+        if (key->len == at)
+                return question;
+        return question ^
+               rest_hash(key->bytes + at, key->len - at, key->bytes[KEY_AT_PAGE], secret, secret_len);
+}
+
+void entry_tag_hash(struct entry_tag *tag, const uint8_t *secret, size_t secret_len)
+{
+        tag->hash = tag->len ? rest_hash(tag->extra, tag->len, KEY_NO_PAGE, secret, secret_len) : 0;
 }
 
 /* Are the `len` > 0 bytes before the two ends the same? 8 bytes before each can be read: a label is short,

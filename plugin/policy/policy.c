@@ -135,7 +135,10 @@ int policy_load(const struct policy_source *source, struct policy **out, char *w
                 policy_free(policy);
                 return err;
         }
-        policy->keys = policy_has(policy, POLICY_HOOK_KEY) || policy_rules_of_tags(rules);
+        if (policy_has(policy, POLICY_HOOK_KEY) || rules->n_listeners || rules->n_host_tags)
+                policy->keys = POLICY_KEYS_ANY;
+        else
+                policy->keys = rules->tag_clients.count ? POLICY_KEYS_CLIENT : POLICY_KEYS_PLAIN;
         *out = policy;
         return 0;
 }

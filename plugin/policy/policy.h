@@ -8,12 +8,19 @@
 
 #include "policy/engine.h"
 
+/* What it adds to keys. */
+enum policy_keys {
+        POLICY_KEYS_PLAIN,  /* nothing */
+        POLICY_KEYS_CLIENT, /* the tag of the client's network */
+        POLICY_KEYS_ANY,    /* what several sources or the hook say */
+};
+
 struct policy {
         struct policy_rules *rules;
         const struct policy_engine *engine;
         struct policy_program *program;
         uint32_t hooks; /* a bit for each enum policy_hook */
-        bool keys;      /* it has something to say of keys */
+        uint8_t keys;   /* enum policy_keys */
 };
 
 static inline bool policy_has(const struct policy *policy, enum policy_hook hook)

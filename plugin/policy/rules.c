@@ -73,8 +73,6 @@ static void inherit(struct policy_rule *rule, const struct policy_rule *from)
                 rule->ttl = from->ttl;
         if (missing & POLICY_SET_STALE)
                 rule->stale = from->stale;
-        if (missing & POLICY_SET_TAG)
-                rule->tag = from->tag;
         rule->set |= missing;
 }
 
@@ -112,8 +110,8 @@ void policy_rules_free(struct policy_rules *rules)
         pool_fini(&rules->query_zones.rules);
         suffixes_fini(&rules->answer_zones.names);
         pool_fini(&rules->answer_zones.rules);
-        subnets_fini(&rules->clients);
-        pool_fini(&rules->client_rules);
+        subnets_fini(&rules->tag_clients);
+        subnets_fini(&rules->ecs_clients);
         free(rules->types);
         free(rules->type_codes);
         for (uint32_t i = 0; i < rules->n_ttls; i++)
@@ -152,11 +150,22 @@ void policy_rules_zone(struct policy_rules *rules, const uint8_t *name, size_t l
                 zone_put(rules, &rules->answer_zones, name, len, &part);
 }
 
+/* Above 0. */
+static uint32_t ecs_number(struct policy_ecs ecs)
+{
+        return 1u + ecs.ipv4 + ((uint32_t)ecs.ipv6 << 8);
+}
+
+static struct policy_ecs ecs_of_number(uint32_t number)
+{
+        return (struct policy_ecs){(uint8_t)(number - 1), (uint8_t)((number - 1) >> 8)};
+}
+
 void policy_rules_client(struct policy_rules *rules, const struct subnet *net, const struct policy_rule *rule)
 {
-        uint32_t number = pool_number(&rules->client_rules, rule, &rules->failed);
-        rules->client_tags |= (rule->set & POLICY_SET_TAG) != 0;
-        if (number && !subnets_add(&rules->clients, net, number))
+        if (rule->set & POLICY_SET_TAG && !subnets_add(&rules->tag_clients, net, rule->tag))
+                rules->failed = true;
+        if (rule->set & POLICY_SET_ECS && !subnets_add(&rules->ecs_clients, net, ecs_number(rule->ecs)))
                 rules->failed = true;
 }
 
@@ -217,19 +226,30 @@ uint32_t policy_rules_ttl(struct policy_rules *rules, const struct policy_ttl *l
         return rules->n_ttls++;
 }
 
+static bool tags_grow(struct policy_rules *rules)
+{
+        uint32_t room = rules->tags_room ? rules->tags_room * 2 : 4;
+        struct entry_tag *tags = aligned_alloc(_Alignof(struct entry_tag), room * sizeof *tags);
+        if (!tags)
+                return false;
+        if (rules->n_tags)
+                memcpy(tags, rules->tags, rules->n_tags * sizeof *tags);
+        free(rules->tags);
+        rules->tags = tags;
+        rules->tags_room = room;
+        return true;
+}
+
 uint32_t policy_rules_tag(struct policy_rules *rules, const char *text, size_t len)
 {
         for (uint32_t i = rules->n_tags; i-- > 0;)
-                if (rules->tags[i].len == len && memcmp(rules->tags[i].text, text, len) == 0)
+                if (rules->tags[i].extra[0] == len && memcmp(rules->tags[i].extra + 1, text, len) == 0)
                         return i;
-        struct policy_tag *tags = realloc(rules->tags, (rules->n_tags + 1) * sizeof *tags);
-        if (!tags) {
+        if (rules->n_tags == rules->tags_room && !tags_grow(rules)) {
                 rules->failed = true;
                 return 0;
         }
-        rules->tags = tags;
-        tags[rules->n_tags].len = (uint8_t)len;
-        memcpy(tags[rules->n_tags].text, text, len);
+        entry_tag_init(&rules->tags[rules->n_tags], text, len);
         return rules->n_tags++;
 }
 
@@ -281,33 +301,27 @@ static bool zone_finish(struct policy_rules *rules, struct zone_table *table)
         return !rules->failed;
 }
 
-static uint32_t join_clients(void *ctx, uint32_t outer, uint32_t inner)
-{
-        struct policy_rules *rules = ctx;
-        struct policy_rule whole = rules->client_rules.rules[inner];
-        inherit(&whole, &rules->client_rules.rules[outer]);
-        return pool_number(&rules->client_rules, &whole, &rules->failed);
-}
-
 bool policy_rules_finish(struct policy_rules *rules)
 {
         return zone_finish(rules, &rules->query_zones) && zone_finish(rules, &rules->answer_zones) &&
-               subnets_finish(&rules->clients, join_clients, rules) && !rules->failed;
+               subnets_finish(&rules->tag_clients) && subnets_finish(&rules->ecs_clients) && !rules->failed;
 }
 
-bool policy_rules_of_tags(const struct policy_rules *rules)
+void policy_rules_hash_tags(struct policy_rules *rules, const uint8_t *secret, size_t secret_len)
 {
-        return rules->client_tags || rules->n_listeners || rules->n_host_tags;
+        for (uint32_t i = 0; i < rules->n_tags; i++)
+                entry_tag_hash(&rules->tags[i], secret, secret_len);
 }
 
 struct policy_ecs policy_rules_ecs(const struct policy_rules *rules, const uint8_t *name, size_t len,
-                                   const struct policy_rule *client)
+                                   const uint8_t *client, size_t client_len)
 {
         const struct zone_table *zones = &rules->query_zones;
         int64_t zone = suffixes_find(&zones->names, name, len);
         struct policy_ecs ecs =
             zone == SUFFIX_NONE ? rules->ecs : zones->rules.rules[suffixes_value(&zones->names, zone)].ecs;
-        return client && client->set & POLICY_SET_ECS ? policy_ecs_shorter(ecs, client->ecs) : ecs;
+        uint32_t of_client = subnets_find(&rules->ecs_clients, client, client_len);
+        return of_client ? policy_ecs_shorter(ecs, ecs_of_number(of_client)) : ecs;
 }
 
 static void put_byte(struct policy_composed *c, char byte)
@@ -338,6 +352,11 @@ static void put_text(struct policy_composed *c, const char *text, size_t len)
         c->len += (uint8_t)len;
 }
 
+static void put_tag(struct policy_composed *c, const struct entry_tag *tag)
+{
+        put_text(c, (const char *)tag->extra + 1, tag->extra[0]);
+}
+
 /* What a host says may be anything, from its clients for one: it must not look like two parts. */
 static void put_foreign(struct policy_composed *c, const char *text)
 {
@@ -361,20 +380,18 @@ static uint32_t listener_tag(const struct policy_rules *rules, const struct poli
         return 0;
 }
 
-void policy_rules_compose(const struct policy_rules *rules, const struct policy_rule *client,
-                          const struct policy_origin *origin, struct policy_composed *c)
+void policy_rules_compose(const struct policy_rules *rules, const struct policy_origin *origin,
+                          struct policy_composed *c)
 {
         c->len = c->slashes = 0;
         c->begun = c->too_long = false;
         if (rules->n_listeners) {
-                const struct policy_tag *tag = &rules->tags[listener_tag(rules, origin)];
                 begin_part(c);
-                put_text(c, tag->text, tag->len);
+                put_tag(c, &rules->tags[listener_tag(rules, origin)]);
         }
-        if (rules->client_tags) {
-                const struct policy_tag *tag = policy_rules_client_tag(rules, client);
+        if (rules->tag_clients.count) {
                 begin_part(c);
-                put_text(c, tag->text, tag->len);
+                put_tag(c, policy_rules_client_tag(rules, origin->client, origin->client_len));
         }
         for (uint32_t i = 0; i < rules->n_host_tags; i++) {
                 begin_part(c);

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "entry/key.h"
 #include "policy/subnets.h"
 #include "policy/suffixes.h"
 
@@ -71,11 +72,6 @@ struct policy_listener {
         uint32_t tag;
 };
 
-struct policy_tag {
-        uint8_t len;
-        char text[POLICY_TAG_MAX];
-};
-
 /* Different rules, each kept once; number 0 says nothing. */
 struct rule_pool {
         struct policy_rule *rules;
@@ -102,16 +98,15 @@ struct policy_rules {
         /* The rest through the functions below. */
         struct zone_table query_zones;  /* ecs */
         struct zone_table answer_zones; /* never_store, class, ttl, stale */
-        struct rule_pool client_rules;
-        struct subnets clients;
-        bool client_tags;
-        struct policy_rule *types; /* sorted by `type_codes` */
+        struct subnets tag_clients;     /* with numbers of tags */
+        struct subnets ecs_clients;     /* with what makes policy_ecs of a number */
+        struct policy_rule *types;      /* sorted by `type_codes` */
         uint16_t *type_codes;
         uint32_t n_types;
         struct policy_ttl_set *ttls;
         uint32_t n_ttls;
-        struct policy_tag *tags;
-        uint32_t n_tags;
+        struct entry_tag *tags;
+        uint32_t n_tags, tags_room;
         struct policy_listener listeners[POLICY_LISTENERS_MAX];
         uint32_t n_listeners;
         char *host_tags[POLICY_HOST_TAGS_MAX];
@@ -140,29 +135,28 @@ bool policy_rules_host_tag(struct policy_rules *rules, const char *name);
 /* All is there. false: no memory. */
 bool policy_rules_finish(struct policy_rules *rules);
 
-/* Is there a table of tags? */
-bool policy_rules_of_tags(const struct policy_rules *rules);
-
 static inline struct policy_ecs policy_ecs_shorter(struct policy_ecs a, struct policy_ecs b)
 {
         return (struct policy_ecs){a.ipv4 < b.ipv4 ? a.ipv4 : b.ipv4, a.ipv6 < b.ipv6 ? a.ipv6 : b.ipv6};
 }
 
-/* For queries. `name` is folded; `client` may be NULL. */
+/* For the cache that it is to serve; see entry_tag_hash(). */
+void policy_rules_hash_tags(struct policy_rules *rules, const uint8_t *secret, size_t secret_len);
+
+/* For queries. `name` is folded; `client` of 0, 4 or 16 bytes. */
 struct policy_ecs policy_rules_ecs(const struct policy_rules *rules, const uint8_t *name, size_t len,
-                                   const struct policy_rule *client);
-/* `client` of 0, 4 or 16 bytes. */
-static inline const struct policy_rule *policy_rules_find_client(const struct policy_rules *rules,
-                                                                 const uint8_t *client, size_t len)
+                                   const uint8_t *client, size_t client_len);
+static inline const struct entry_tag *policy_rules_client_tag(const struct policy_rules *rules,
+                                                              const uint8_t *client, size_t len)
 {
-        uint32_t number = subnets_find(&rules->clients, client, len);
-        return number ? &rules->client_rules.rules[number] : NULL;
+        return &rules->tags[subnets_find(&rules->tag_clients, client, len)];
 }
+
 /* A query's origin, as far as its host tells. */
 typedef const char *(*policy_host_tag)(void *ctx, const char *name);
 struct policy_origin {
-        const uint8_t *local;
-        size_t local_len;
+        const uint8_t *client, *local;
+        size_t client_len, local_len;
         uint16_t local_port;
         policy_host_tag host_tag;
         void *host_ctx;
@@ -177,21 +171,9 @@ struct policy_composed {
         bool begun, too_long;
 };
 
-/* The tag that the tables give to a query, when there can be no part but that of the client's network (NULL:
- * it is in none). */
-static inline bool policy_rules_plain(const struct policy_rules *rules)
-{
-        return rules->n_listeners == 0 && rules->n_host_tags == 0;
-}
-static inline const struct policy_tag *policy_rules_client_tag(const struct policy_rules *rules,
-                                                               const struct policy_rule *client)
-{
-        return &rules->tags[client && client->set & POLICY_SET_TAG ? client->tag : 0];
-}
-
 /* The tables' parts: of the listener, of the client's network, of the host. */
-void policy_rules_compose(const struct policy_rules *rules, const struct policy_rule *client,
-                          const struct policy_origin *origin, struct policy_composed *composed);
+void policy_rules_compose(const struct policy_rules *rules, const struct policy_origin *origin,
+                          struct policy_composed *composed);
 /* The last part, the hook's. */
 void policy_rules_append(struct policy_composed *composed, const char *text, size_t len);
 

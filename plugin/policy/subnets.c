@@ -67,7 +67,7 @@ void subnets_fini(struct subnets *set)
                 free(set->row[i].first);
                 free(set->row[i].value);
         }
-        free(set->first4);
+        free(set->range4);
         free(set->place4);
         *set = (struct subnets){0};
 }
@@ -122,8 +122,7 @@ static void emit(const struct row_builder *b, subnet_address first, uint32_t val
         b->set->row[b->row].count = n + 1;
 }
 
-static bool build_row(struct subnets *set, unsigned row, struct subnet_item *items, size_t count,
-                      subnets_join join, void *ctx)
+static bool build_row(struct subnets *set, unsigned row, const struct subnet_item *items, size_t count)
 {
         enum {
                 DEPTH = 130, /* networks inside each other, equal ones joined */
@@ -148,15 +147,11 @@ static bool build_row(struct subnets *set, unsigned row, struct subnet_item *ite
                 }
                 if (i == count)
                         break;
-                struct subnet_item item = items[i];
-                if (depth > 0) {
-                        struct subnet_item *outer = &stack[depth - 1];
-                        item.value = join(ctx, outer->value, item.value);
-                        if (outer->first == item.first && outer->last == item.last)
-                                depth--;
-                }
-                stack[depth++] = item;
-                emit(&b, item.first, item.value);
+                if (depth > 0 && stack[depth - 1].first == items[i].first &&
+                    stack[depth - 1].last == items[i].last)
+                        depth--;
+                stack[depth++] = items[i];
+                emit(&b, items[i].first, items[i].value);
         }
         return true;
 }
@@ -173,17 +168,19 @@ static bool index_row4(struct subnets *set)
         while (bits < BITS_MOST && (size_t)1 << bits < 2 * count)
                 bits++;
         set->shift4 = 32 - bits;
-        set->first4 = malloc(count * sizeof *set->first4);
+        set->range4 = malloc(count * sizeof *set->range4);
         set->place4 = malloc((((size_t)1 << bits) + 1) * sizeof *set->place4);
-        if (!set->first4 || !set->place4)
+        if (!set->range4 || !set->place4)
                 return false;
         for (size_t i = 0; i < count; i++)
-                set->first4[i] = (uint32_t)set->row[0].first[i];
+                set->range4[i] = (struct subnet_range){(uint32_t)set->row[0].first[i], set->row[0].value[i]};
         free(set->row[0].first);
+        free(set->row[0].value);
         set->row[0].first = NULL;
+        set->row[0].value = NULL;
         uint32_t at = 0;
         for (uint32_t i = 0; i < 1u << bits; i++) {
-                while (at + 1 < count && set->first4[at + 1] <= i << set->shift4)
+                while (at + 1 < count && set->range4[at + 1].first <= i << set->shift4)
                         at++;
                 set->place4[i] = at;
         }
@@ -191,7 +188,7 @@ static bool index_row4(struct subnets *set)
         return true;
 }
 
-bool subnets_finish(struct subnets *set, subnets_join join, void *ctx)
+bool subnets_finish(struct subnets *set)
 {
         if (set->count == 0)
                 return true;
@@ -199,8 +196,8 @@ bool subnets_finish(struct subnets *set, subnets_join join, void *ctx)
         size_t ipv4 = 0;
         while (ipv4 < set->count && set->items[ipv4].family == ECS_IPV4)
                 ipv4++;
-        bool built = build_row(set, 0, set->items, ipv4, join, ctx) &&
-                     build_row(set, 1, set->items + ipv4, set->count - ipv4, join, ctx);
+        bool built =
+            build_row(set, 0, set->items, ipv4) && build_row(set, 1, set->items + ipv4, set->count - ipv4);
         free(set->items);
         set->items = NULL;
         set->room = 0;

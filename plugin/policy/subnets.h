@@ -25,6 +25,10 @@ struct subnet_item {
         uint8_t family;
 };
 
+struct subnet_range {
+        uint32_t first, value;
+};
+
 struct subnets {
         /* While it is built: as they came. */
         struct subnet_item *items;
@@ -35,7 +39,7 @@ struct subnets {
                 uint32_t *value;
                 size_t count;
         } row[2];
-        uint32_t *first4; /* of IPv4 */
+        struct subnet_range *range4; /* of IPv4 */
         uint32_t *place4; /* range of the first address with these first bits; the last range behind them */
         unsigned shift4;  /* leaves those bits */
 };
@@ -48,13 +52,11 @@ bool subnet_has(const struct subnet *net, const uint8_t *addr, size_t len);
 
 void subnets_fini(struct subnets *set);
 
-/* `value` is above 0. false: no memory. */
+/* false: no memory. */
 bool subnets_add(struct subnets *set, const struct subnet *net, uint32_t value);
 
-/* All are added. What a network inside another one stands for is join(ctx, outer's, inner's value); of two
- * equal ones either may be the outer one. false: no memory. */
-typedef uint32_t (*subnets_join)(void *ctx, uint32_t outer, uint32_t inner);
-bool subnets_finish(struct subnets *set, subnets_join join, void *ctx);
+/* All are added; of two equal ones either counts. false: no memory. */
+bool subnets_finish(struct subnets *set);
 
 /* For addresses of 16 bytes, in a set that has some networks. */
 uint32_t subnets_find6(const struct subnets *set, const uint8_t *addr);
@@ -70,10 +72,10 @@ static inline uint32_t subnets_find(const struct subnets *set, const uint8_t *ad
         /* Invariant: range `at` begins at `want` or before, and the one looked for is less than `left` on. */
         for (uint32_t left = place[1] - at + 1; left > 1;) {
                 uint32_t half = left / 2;
-                at += set->first4[at + half] <= want ? half : 0;
+                at += set->range4[at + half].first <= want ? half : 0;
                 left -= half;
         }
-        return set->row[0].value[at];
+        return set->range4[at].value;
 }
 
 #endif

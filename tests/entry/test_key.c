@@ -127,6 +127,41 @@ static void the_page_can_be_set_again_and_cleared(void **state)
         assert_memory_equal(key.bytes, plain.bytes, plain.len);
 }
 
+static void b24_a_tag_made_ready_is_the_same_tag(void **state)
+{
+        (void)state;
+        char text[SARDINE_TAG_MAX];
+        memset(text, 't', sizeof text);
+        for (size_t len = 0; len <= sizeof text; len++) {
+                struct entry_key added, set, plain;
+                struct entry_tag tag;
+                init(&plain, "www.example.com", DNS_A, true, false, "");
+                added = set = plain;
+                entry_tag_init(&tag, text, len);
+                entry_tag_hash(&tag, secret, sizeof secret);
+                entry_key_set_tag(&set, &tag);
+                assert_true(len == 0 || entry_key_add_tag(&added, text, len));
+                assert_int_equal(set.len, added.len);
+                assert_memory_equal(set.bytes, added.bytes, set.len);
+                assert_true(entry_key_hash(&set, secret, sizeof secret) ==
+                            (entry_key_hash_question(&plain, secret, sizeof secret) ^ tag.hash));
+                assert_int_equal(entry_key_hash(&set, secret, sizeof secret) ==
+                                     entry_key_hash(&plain, secret, sizeof secret),
+                                 len == 0);
+        }
+        /* Not the same as one of the host's. */
+        struct entry_key own, hosts;
+        struct entry_tag tag;
+        init(&own, "www.example.com", DNS_A, true, false, "");
+        init(&hosts, "www.example.com", DNS_A, true, false, "\1t");
+        entry_tag_init(&tag, "t", 1);
+        entry_key_set_tag(&own, &tag);
+        _Alignas(4) uint8_t entry[1024];
+        make_entry(&own, entry);
+        assert_true(entry_key_match(&own, entry));
+        assert_false(entry_key_match(&hosts, entry));
+}
+
 static void keys_pass_the_check_and_damaged_ones_do_not(void **state)
 {
         (void)state;
@@ -197,6 +232,7 @@ int main(void)
             cmocka_unit_test(b02_the_hash_depends_on_every_part_and_on_the_secret),
             cmocka_unit_test(b26_case_does_not_matter_but_only_of_letters),
             cmocka_unit_test(the_page_can_be_set_again_and_cleared),
+            cmocka_unit_test(b24_a_tag_made_ready_is_the_same_tag),
             cmocka_unit_test(keys_pass_the_check_and_damaged_ones_do_not),
             cmocka_unit_test(the_longest_key_fits),
         };

@@ -146,11 +146,11 @@ def tests():
     """Rule id -> sorted 'folder/file: function'."""
     found = {}
     for path in sorted(HERE.rglob('*')):
-        if path.suffix not in ('.c', '.py') or path.name == 'rules.py':
+        if path.suffix not in ('.c', '.py', '.lua') or path.name == 'rules.py':
             continue
         text = path.read_text(errors='replace')
         for name in set(NAME.findall(text)):
-            defined = re.search(r'(static void|def (?:test_)?) ?' + name + r'\(', text)
+            defined = re.search(r'(static void |def (?:test_)?|function test\.)' + name + r'\(', text)
             if not defined:
                 continue
             for rule in re.match(r'(?:b\d\d_)+', name).group(0).rstrip('_').split('_'):

@@ -396,6 +396,23 @@ class Policies(DnsdistTest):
                 said = len(re.findall("policy, hook key", host.text()))
                 self.assertLessEqual(said, 1 + (time.monotonic() - started) // 60)
 
+    def test_a_hook_has_no_way_to_call_the_cache(self):
+        # Lua's module "sardine" is written in C; dnsdist's, which is found, is for its LuaJIT.
+        body = "local sardine = require 'sardine' return sardine.newPacketCache(10)"
+        text = f"local function f(...) {body} end return {{ key = f, store = f, evict = f, stale = f }}"
+        for options in ("", "policyLibraries=true"):
+            with self.subTest(options):
+                host = self.start(cache(self.policy(text), options))
+                name = f"n{len(options)}.example"
+                self.serve(name)
+                for _ in range(20):
+                    self.assertEqual(host.ask(query(name)).rcode, NOERROR)
+                self.assertEqual(self.upstream.asked(name), 1)
+                stats = json.loads(host.console("pc:getPolicyStats()"))
+                self.assertGreater(stats["key_errors"], 0, stats)
+                self.assertEqual(stats["store_errors"], 1, stats)
+                self.assertRegex(host.text(), "policy, hook key: .*(require|LuaJIT)")
+
     def test_files_that_do_not_load(self):
         path = self.policy("return { never_store = { zones = {'never.example'} } }")
         host = self.start(cache(path))

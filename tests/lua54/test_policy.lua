@@ -90,6 +90,61 @@ function test.libraries_are_opened_on_request()
     assert(cache:policy_load(path, {all_libraries = true}))
 end
 
+-- This module is there, and its folder is known; but it is written in C.
+function test.a_hook_has_no_way_to_call_the_cache()
+    for _, all_libraries in ipairs {false, true} do
+        local cache <close> = new()
+        assert(cache:policy_load(write [[
+            local function call()
+                local cache = assert(require 'sardine'.new {max_entries = 64})
+                return cache:lookup ''
+            end
+            return {key = call, store = call, evict = call, stale = call}]], {all_libraries = all_libraries}))
+        for i = 1, 5 do
+            kit.fill(cache, i .. '.example.')
+            equal(cache:lookup(query(i .. '.example.', 'A')), 'hit')
+        end
+        local stats = cache:policy_stats()
+        equal(stats.key.calls, 10)
+        equal(stats.key.errors, 10)
+        equal(stats.store.errors, 5)
+    end
+end
+
+function test.b88_cache_only_where_a_policy_tells_clients_apart()
+    local clock = sardine.clock()
+    local cache <close> = new {max_entries = 1000, stale_window = 100, clock = clock}
+    assert(cache:policy_load(write [[
+        return {
+            tags = {clients = {['192.0.2.0/24'] = 'kids'}},
+            stale = function(e, why) return e.tag == 'kids' and why == 'allowed' end,
+        }]]))
+    local function ask(client, name, allow_stale)
+        local outcome, _, token, details =
+            cache:lookup(query(name, 'A'), {client = client, cache_only = true, allow_stale = allow_stale})
+        equal(token, nil)
+        return outcome, details
+    end
+    for _, client in ipairs {'192.0.2.1', '198.51.100.1'} do
+        kit.fill(cache, 'a.example.', nil, {client = client})
+    end
+    kit.fill(cache, 'kids.example.', nil, {client = '192.0.2.1'})
+    equal(ask('192.0.2.9', 'kids.example.'), 'hit')
+    equal(ask('198.51.100.9', 'kids.example.'), 'miss')
+    clock:advance(350)
+    local outcome, details = ask('192.0.2.9', 'a.example.')
+    equal(outcome, 'miss')
+    equal(details.stale_available, true)
+    equal(ask('192.0.2.9', 'a.example.', true), 'stale')
+    outcome, details = ask('198.51.100.9', 'a.example.', true)
+    equal(outcome, 'miss')
+    equal(details.stale_available, false)
+    local s = cache:stats()
+    equal(s.cache_only_misses, 3)
+    equal(s.misses, 3) -- of fill()
+    equal(s.stale, 1)
+end
+
 function test.hooks_see_what_the_program_says()
     local cache <close> = new()
     assert(cache:policy_load(write [[

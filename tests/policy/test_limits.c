@@ -156,6 +156,7 @@ static void libraries(void **state)
             &kit,
             "assert(io and os and debug and package and coroutine and load and require and print)\n"
             "assert(debug.sethook == nil and not pcall(setmetatable, {}, {__gc = function() end}))\n"
+            "assert(package.loadlib == nil and #package.searchers == 2)\n"
             "return {}",
             SARDINE_POLICY_ALL_LIBRARIES);
 }

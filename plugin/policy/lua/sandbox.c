@@ -262,6 +262,20 @@ static void numbers(lua_State *L, const char *global, bool rcodes)
         lua_setglobal(L, global);
 }
 
+/* In dnsdist they would be bound to its LuaJIT; anywhere else one of them could call the cache, from within.
+ */
+static void no_c_modules(lua_State *L)
+{
+        lua_getfield(L, -1, LUA_LOADLIBNAME);
+        forget(L, "loadlib");
+        lua_getfield(L, -1, "searchers");
+        for (lua_Integer i = luaL_len(L, -1); i > 2; i--) { /* after those for package.preload and for Lua */
+                lua_pushnil(L);
+                lua_seti(L, -2, i);
+        }
+        lua_pop(L, 2);
+}
+
 void sandbox_open(lua_State *L, const struct policy_program *program)
 {
         static const luaL_Reg libraries[] = {
@@ -294,6 +308,7 @@ void sandbox_open(lua_State *L, const struct policy_program *program)
                 guard(L, "setmetatable", guard_setmetatable, 0);
                 forget(L, "sethook"); /* it is ours */
                 lua_pop(L, 1);
+                no_c_modules(L);
         }
         lua_getfield(L, -1, LUA_STRLIBNAME);
         guard(L, "find", guard_pattern, USE_FIND);

@@ -179,6 +179,17 @@ static bool same_owner(struct reader *reader, size_t a, size_t b)
                same_name(&names[0], &names[1]);
 }
 
+/* The lowest TTL of a row of records, which is that of all now. */
+static uint32_t level(struct wire_rr *rrs, uint32_t first, uint32_t end)
+{
+        uint32_t ttl = UINT32_MAX;
+        for (uint32_t i = first; i < end; i++)
+                ttl = min_u32(ttl, rrs[i].ttl);
+        for (uint32_t i = first; i < end; i++)
+                rrs[i].ttl = ttl;
+        return ttl;
+}
+
 /* One TTL for an RRset and its signatures, the lowest (RFC 2181 s5.2). Servers send them in a row; when the
  * same RRset is met again further on, it is taken for another one. */
 static void level_rrsets(struct reader *reader, struct wire_response *response)
@@ -186,17 +197,19 @@ static void level_rrsets(struct reader *reader, struct wire_response *response)
         struct wire_rr *rrs = response->rrs;
         for (uint32_t first = 0, end; first < response->count; first = end) {
                 uint16_t type = rrset_type(response, &rrs[first]);
-                uint32_t ttl = rrs[first].ttl;
-                for (end = first + 1; end < response->count; end++) {
+                for (end = first + 1; end < response->count; end++)
                         if (rrs[end].section != rrs[first].section ||
                             rrset_type(response, &rrs[end]) != type ||
                             !same_owner(reader, rrs[first].owner, rrs[end].owner))
                                 break;
-                        ttl = min_u32(ttl, rrs[end].ttl);
-                }
-                for (uint32_t i = first; i < end; i++)
-                        rrs[i].ttl = ttl;
+                level(rrs, first, end);
         }
+}
+
+/* Data for the question and nothing else, in one RRset: signatures could cover several. */
+static bool is_one_rrset(const struct wire_response *response)
+{
+        return response->rcode == DNS_NOERROR && response->plain && response->qtype != DNS_RRSIG;
 }
 
 unsigned lifetime_assess(struct wire_response *response, const struct lifetime_limits *limits, uint32_t *life,
@@ -205,6 +218,17 @@ unsigned lifetime_assess(struct wire_response *response, const struct lifetime_l
         struct reader reader = {.response = response, .work = WIRE_WORK_MAX};
         uint32_t ttl = limits->max_ttl;
 
+        if (is_one_rrset(response)) {
+                uint32_t lowest = level(response->rrs, 0, response->count);
+                if (lowest == 0)
+                        return SARDINE_REFUSED_TTL_ZERO;
+                *kind = LIFETIME_POSITIVE;
+                ttl = min_u32(ttl, lowest);
+                if (ttl == 0 || ttl < limits->min_ttl)
+                        return SARDINE_REFUSED_TTL_SHORT;
+                *life = ttl;
+                return SARDINE_REASON_NONE;
+        }
         switch (response->rcode) {
         case DNS_SERVFAIL:
         case DNS_REFUSED:

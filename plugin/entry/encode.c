@@ -88,10 +88,28 @@ static bool same_run(const struct encoder *encoder, uint32_t i)
                rr_delta(encoder, a) == rr_delta(encoder, b);
 }
 
+/* Are all records answers to the very question, whose TTL is the entry's life? It takes no look at names. */
+static bool is_plain(const struct encoder *encoder)
+{
+        const struct wire_response *response = encoder->response;
+        if (!response->plain || response->qtype != encoder->qtype || response->count > 255 ||
+            encoder->params->truncated || encoder->params->ageless)
+                return false;
+        for (uint32_t i = 0; i < response->count; i++)
+                if (response->rrs[i].ttl > encoder->params->life)
+                        return false;
+        return true;
+}
+
 /* Find out every record's owner, the number of runs, and whether the simple body will do. */
 static void survey(struct encoder *encoder)
 {
         const struct wire_response *response = encoder->response;
+        if (is_plain(encoder)) {
+                encoder->records = response->count;
+                encoder->simple = true;
+                return;
+        }
         struct wire_name previous; /* the last owner other than the question */
         previous.len = 0;
         encoder->records = encoder->params->truncated ? 0 : response->count;

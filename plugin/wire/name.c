@@ -27,15 +27,21 @@ size_t wire_name_length(const uint8_t *p, const uint8_t *end)
         return 0;
 }
 
-/* wire_fold() on eight bytes at once. */
-static uint64_t fold8(uint64_t bytes)
+/* Bit 5, the difference between the cases, of those of eight bytes that are capital letters. */
+static uint64_t capitals8(uint64_t bytes)
 {
         const uint64_t ones = 0x0101010101010101;
         uint64_t low = bytes & ones * 0x7f;
         uint64_t from_a = low + ones * (0x80 - 'A');
         uint64_t past_z = low + ones * (0x7f - 'Z');
         uint64_t upper = (from_a ^ past_z) & ~bytes & ones * 0x80;
-        return bytes | upper >> 2;
+        return upper >> 2;
+}
+
+/* wire_fold() on eight bytes at once. */
+static uint64_t fold8(uint64_t bytes)
+{
+        return bytes | capitals8(bytes);
 }
 
 static uint64_t load8(const uint8_t *p)
@@ -72,10 +78,17 @@ bool wire_name_is_folded(const uint8_t *name, size_t len)
                                 return false;
                 return true;
         }
+        uint64_t capitals = capitals8(load8(name + len - 8));
         for (size_t i = 0; i < len - 8; i += 8)
-                if (fold8(load8(name + i)) != load8(name + i))
-                        return false;
-        return fold8(load8(name + len - 8)) == load8(name + len - 8);
+                capitals |= capitals8(load8(name + i));
+        return capitals == 0;
+}
+
+/* Mostly they are the same to the letter. */
+static inline bool equal8(const uint8_t *a, const uint8_t *b)
+{
+        uint64_t x = load8(a), y = load8(b);
+        return x == y || fold8(x) == fold8(y);
 }
 
 bool wire_name_equal(const uint8_t *a, const uint8_t *b, size_t len)
@@ -87,9 +100,9 @@ bool wire_name_equal(const uint8_t *a, const uint8_t *b, size_t len)
                 return true;
         }
         for (size_t i = 0; i < len - 8; i += 8)
-                if (fold8(load8(a + i)) != fold8(load8(b + i)))
+                if (!equal8(a + i, b + i))
                         return false;
-        return fold8(load8(a + len - 8)) == fold8(load8(b + len - 8));
+        return equal8(a + len - 8, b + len - 8);
 }
 
 /* Does a label of the question's name start at `target`? */

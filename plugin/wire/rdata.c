@@ -174,6 +174,8 @@ bool rdata_check(const uint8_t *msg, size_t len, uint16_t type, size_t off, size
         const struct type_row *row = row_of(type);
         size_t end = off + rdlen;
 
+        if (row->shape.fixed_len)
+                return rdlen == row->shape.fixed_len;
         if (row->strings)
                 return are_strings(msg + off, msg + end);
 

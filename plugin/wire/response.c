@@ -9,11 +9,14 @@
 #include "wire/rdata.h"
 
 enum {
+        OWNER = 2,     /* a pointer */
         RR_FIXED = 10, /* type, class, ttl, rdlength */
         TTL_MAX = 0x7fffffff,
         /* Types from here to 255 belong to questions and transactions, not to data (RFC 6895 s3.1). */
         META_FIRST = 128,
         META_LAST = 255,
+        POINTER = 0xc000,
+        TO_QUESTION = POINTER | DNS_HEADER,
 };
 
 struct parser {
@@ -31,22 +34,24 @@ static unsigned malformed(const struct parser *parser)
         return parser->work == 0 ? SARDINE_REFUSED_COMPLEX : SARDINE_REFUSED_MALFORMED;
 }
 
-/* Records of one RRset repeat the same pointer: it is followed once. */
-static bool parse_owner(struct parser *parser)
+/* Records of one RRset repeat the same pointer: it is followed once. The OPT's owner is the root. */
+static inline bool parse_owner(struct parser *parser)
 {
         const uint8_t *p = parser->packet + parser->at;
+        size_t left = parser->len - parser->at;
         uint16_t pointer = 0;
-        if (parser->len - parser->at >= 2)
+        if (left >= 2)
                 pointer = get_be16(p);
-        if (pointer >= 0xc000 && pointer == parser->proven && parser->work > 0) {
+        bool known = pointer >= POINTER && pointer == parser->proven;
+        if ((known || (left >= 1 && *p == 0)) && parser->work > 0) {
                 parser->work--;
-                parser->at += 2;
+                parser->at += known ? 2 : 1;
                 return true;
         }
         struct wire_name name;
         size_t taken = wire_name_expand(parser->packet, parser->len, parser->at, parser->question_len,
                                         &parser->work, &name);
-        if (taken == 2 && pointer >= 0xc000)
+        if (taken == 2 && pointer >= POINTER)
                 parser->proven = pointer;
         parser->at += taken;
         return taken != 0;
@@ -86,6 +91,52 @@ static unsigned parse_opt(struct wire_response *response, const uint8_t *p)
         return parse_options(response, p + RR_FIXED, p + RR_FIXED + get_be16(p + 8));
 }
 
+static bool is_data(uint16_t type)
+{
+        return type != 0 && type != DNS_OPT && type != DNS_TSIG && (type < META_FIRST || type > META_LAST);
+}
+
+/* A row of records as most messages begin with one, and many have nothing else: a pointer to the question's
+ * name, the question's type, IN. Returns how many; the first one that is not such, or not right, ends it and
+ * is parse_rr()'s. */
+static uint32_t parse_row(struct parser *parser, uint32_t most)
+{
+        struct wire_response *response = parser->response;
+        const uint16_t type = response->qtype;
+        if (response->qname == NULL || !is_data(type) || type == DNS_SIG)
+                return 0;
+        const uint8_t *packet = parser->packet;
+        const uint32_t start = (uint32_t)TO_QUESTION << 16 | type;
+        const size_t len = parser->len, fixed_len = rdata_shape(type)->fixed_len;
+        size_t at = parser->at;
+        uint32_t count = 0;
+        for (; count < most && len - at >= OWNER + RR_FIXED && parser->work > 0; count++) {
+                const uint8_t *p = packet + at;
+                uint32_t ttl = get_be32(p + 6);
+                size_t rdata = at + OWNER + RR_FIXED, rdlen = get_be16(p + 10);
+                if (get_be32(p) != start || get_be16(p + 4) != DNS_IN || len - rdata < rdlen)
+                        break;
+                uint32_t work = parser->work - 1;
+                if (fixed_len ? rdlen != fixed_len
+                              : !rdata_check(packet, len, type, rdata, rdlen, parser->question_len, &work))
+                        break;
+                parser->work = work;
+                response->rrs[count] = (struct wire_rr){
+                    .ttl = ttl > TTL_MAX ? TTL_MAX : ttl,
+                    .owner = (uint16_t)at,
+                    .type = type,
+                    .rclass = DNS_IN,
+                    .rdata = (uint16_t)rdata,
+                    .rdlen = (uint16_t)rdlen,
+                    .section = WIRE_ANSWER,
+                };
+                at = rdata + rdlen;
+        }
+        parser->at = at;
+        response->count = count;
+        return count;
+}
+
 static unsigned parse_rr(struct parser *parser, unsigned section, size_t room)
 {
         struct wire_response *response = parser->response;
@@ -110,7 +161,7 @@ static unsigned parse_rr(struct parser *parser, unsigned section, size_t room)
         /* A signed transaction is between two parties (RFC 8945, RFC 2931): no answer for anybody else. */
         if (type == DNS_TSIG || (type == DNS_SIG && rdlen >= 2 && get_be16(p + RR_FIXED) == 0))
                 return SARDINE_REFUSED_MISMATCH;
-        if (type == 0 || (type >= META_FIRST && type <= META_LAST) || rclass != DNS_IN)
+        if (!is_data(type) || rclass != DNS_IN)
                 return SARDINE_REFUSED_MALFORMED;
         if (!rdata_check(parser->packet, parser->len, type, rdata, rdlen, parser->question_len,
                          &parser->work))
@@ -143,7 +194,7 @@ static unsigned parse_question(struct parser *parser)
         response->qtype = get_be16(p);
         response->qclass = get_be16(p + 2);
         parser->question_len = qname_len;
-        parser->proven = 0xc000 | DNS_HEADER;
+        parser->proven = TO_QUESTION;
         parser->at += qname_len + 4;
         return SARDINE_REASON_NONE;
 }
@@ -159,14 +210,20 @@ unsigned wire_response_parse(const uint8_t *packet, size_t len, struct wire_rr *
         if (questions > 1)
                 return SARDINE_REFUSED_MISMATCH;
 
-        *response = (struct wire_response){
-            .packet = packet,
-            .len = len,
-            .rrs = rrs,
-            .rcode = packet[3] & DNS_RCODE_MASK,
-            .flags2 = packet[2],
-            .flags3 = packet[3],
-        };
+        /* Field by field: most of it is room for what hardly any message has. */
+        response->packet = packet;
+        response->len = len;
+        response->qname = NULL;
+        response->rrs = rrs;
+        response->count = 0;
+        response->qtype = response->qclass = 0;
+        response->rcode = packet[3] & DNS_RCODE_MASK;
+        response->qname_len = 0;
+        response->flags2 = packet[2];
+        response->flags3 = packet[3];
+        response->edns = response->dnssec_ok = response->plain = false;
+        response->ede_count = 0;
+        response->ecs.family = ECS_NONE;
         struct parser parser = {
             .packet = packet,
             .len = len,
@@ -179,12 +236,18 @@ unsigned wire_response_parse(const uint8_t *packet, size_t len, struct wire_rr *
                 if (reason != SARDINE_REASON_NONE)
                         return reason;
         }
+        const unsigned answers = get_be16(packet + 6);
+        const uint32_t row = parse_row(&parser, answers < room ? answers : (uint32_t)room);
         for (unsigned section = WIRE_ANSWER; section <= WIRE_ADDITIONAL; section++) {
-                for (unsigned left = get_be16(packet + 6 + 2 * section); left > 0; left--) {
+                unsigned left = get_be16(packet + 6 + 2 * section);
+                if (section == WIRE_ANSWER)
+                        left -= row;
+                for (; left > 0; left--) {
                         unsigned reason = parse_rr(&parser, section, room);
                         if (reason != SARDINE_REASON_NONE)
                                 return reason;
                 }
         }
+        response->plain = row > 0 && response->count == row;
         return parser.at == len ? SARDINE_REASON_NONE : SARDINE_REFUSED_MALFORMED;
 }

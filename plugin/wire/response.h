@@ -57,6 +57,9 @@ struct wire_response {
         uint8_t flags2, flags3; /* header bytes 2 and 3 as they came */
         bool edns;
         bool dnssec_ok;
+        /* There are records, and all are in the answer section, of the question's type, with a pointer to the
+         * question's name for an owner: most messages, and much need not be asked about them. */
+        bool plain;
         uint8_t ede_count;
         struct wire_ecs ecs; /* family 0: none */
         struct wire_ede ede[WIRE_EDE_MAX];

@@ -108,6 +108,20 @@ static void b44_unequal_ttls_in_an_rrset(void **state)
         assert_int_equal(rrs[0].ttl, 200);
         assert_int_equal(rrs[1].ttl, 200);
         assert_int_equal(rrs[2].ttl, 400);
+
+        /* pointers to the question and nothing else; signatures of two RRsets are not one, though asked for
+         */
+        answer(&packet, NOERROR, "www.example", DNS_A);
+        add_a(&packet, COUNT_ANSWER, "@", 300);
+        add_a(&packet, COUNT_ANSWER, "@", 200);
+        assert_lives(&packet, 200, LIFETIME_POSITIVE);
+        assert_int_equal(rrs[0].ttl, 200);
+        answer(&packet, NOERROR, "www.example", DNS_RRSIG);
+        add_rrsig(&packet, COUNT_ANSWER, "@", DNS_A, 200);
+        add_rrsig(&packet, COUNT_ANSWER, "@", DNS_NSEC, 400);
+        assert_lives(&packet, 200, LIFETIME_POSITIVE);
+        assert_int_equal(rrs[0].ttl, 200);
+        assert_int_equal(rrs[1].ttl, 400);
 }
 
 static void b44_top_bit_of_a_ttl(void **state)

@@ -72,6 +72,54 @@ static void sections_and_records(void **state)
         assert_int_equal(rrs[3].ttl, 120);
 }
 
+static bool is_plain(const struct packet *packet)
+{
+        struct wire_response response;
+        assert_int_equal(parse(packet, &response), 0);
+        return response.plain;
+}
+
+static void only_what_answers_the_very_question_is_plain(void **state)
+{
+        (void)state;
+        struct packet packet;
+        const size_t question = DNS_HEADER;
+        answer(&packet, 0x8180, "www.example", DNS_A);
+        assert_false(is_plain(&packet)); /* nothing there */
+        add_a(&packet, COUNT_ANSWER, "@", 60);
+        add_a(&packet, COUNT_ANSWER, "@", 30);
+        add_opt(&packet, 1232, 0);
+        assert_true(is_plain(&packet));
+        struct packet more = packet;
+        add_a(&more, COUNT_ADDITIONAL, "@", 60);
+        assert_false(is_plain(&more));
+        more = packet;
+        more.bytes[question + 1] = 'W'; /* follows it all the same */
+        assert_true(is_plain(&more));
+
+        answer(&packet, 0x8180, "www.example", DNS_A);
+        add_a(&packet, COUNT_ANSWER, "@", 60);
+        more = packet;
+        add_a(&more, COUNT_ANSWER, "www.example", 60); /* spelled out */
+        assert_false(is_plain(&more));
+        more = packet;
+        add_alias(&more, COUNT_ANSWER, "@", DNS_CNAME, 60, "a.example");
+        assert_false(is_plain(&more));
+        more = packet;
+        add_alias(&more, COUNT_AUTHORITY, "example", DNS_NS, 60, "a.example");
+        assert_false(is_plain(&more));
+
+        answer(&packet, 0x8180, "www.example", DNS_AAAA);
+        add_a(&packet, COUNT_ANSWER, "@", 60);
+        assert_false(is_plain(&packet));
+        answer(&packet, 0x8180, "www.example", DNS_ANY);
+        add_a(&packet, COUNT_ANSWER, "@", 60);
+        assert_false(is_plain(&packet));
+        start(&packet, 0x8180); /* without a question */
+        add_a(&packet, COUNT_ANSWER, "www.example", 60);
+        assert_false(is_plain(&packet));
+}
+
 static void b29_header_only(void **state)
 {
         (void)state;
@@ -534,6 +582,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(sections_and_records),
+            cmocka_unit_test(only_what_answers_the_very_question_is_plain),
             cmocka_unit_test(b29_header_only),
             cmocka_unit_test(b25_only_answers_to_queries),
             cmocka_unit_test(b25_signed_transactions),

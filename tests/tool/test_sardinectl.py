@@ -49,16 +49,13 @@ def run(*arguments):
 
 
 class Sardinectl(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.path = os.path.join(cls.folder.name, "snapshot")
-        cls.made = time.monotonic()
-        subprocess.run([MAKE, cls.path], check=True)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
+    def setUp(self):
+        """A snapshot of its own for each test: some of what is in it lives for a minute only."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder, self.path = folder.name, os.path.join(folder.name, "snapshot")
+        self.made = time.monotonic()
+        subprocess.run([MAKE, self.path], check=True)
 
     def lines(self, *arguments):
         status, out, err = run(*arguments, self.path)
@@ -120,7 +117,7 @@ class Sardinectl(unittest.TestCase):
         self.assertGreater(int(told["max_bytes"]), 20000000)
 
     def predict(self, capture, *arguments, status=0):
-        path = os.path.join(self.folder.name, "capture")
+        path = os.path.join(self.folder, "capture")
         with open(path, "wb") as file:
             file.write(capture)
         done, out, err = run("predict", "--pcap", *arguments, path)
@@ -145,7 +142,7 @@ class Sardinectl(unittest.TestCase):
         for other in (pcap(packets, ">"), pcapng(packets), pcapng(packets, ">", 9), pcapng(packets, "<", 0x8A),
                       pcap(packets, "<", 0xA1B23C4D)):
             self.assertEqual({**self.predict(other), "packets": told["packets"]}, told)
-        with open(os.path.join(self.folder.name, "capture"), "rb") as file:
+        with open(os.path.join(self.folder, "capture"), "rb") as file:
             done = subprocess.run([TOOL, "predict", "-p", "-"], stdin=file, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0)
         self.assertIn("answers\t%d\n" % told["answers"], done.stdout)
@@ -175,7 +172,7 @@ class Sardinectl(unittest.TestCase):
             for _ in range(chance.randrange(1, 4)):
                 if data:
                     data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
-            path = os.path.join(self.folder.name, "hostile.pcap")
+            path = os.path.join(self.folder, "hostile.pcap")
             with open(path, "wb") as file:
                 file.write(data)
             status, _, err = run("predict", "--pcap", path)
@@ -184,7 +181,7 @@ class Sardinectl(unittest.TestCase):
             self.assertTrue(all(line.startswith("sardinectl: ") for line in err.splitlines()), err)
 
     def test_what_is_predicted_fits(self):
-        small, large = (os.path.join(self.folder.name, name) for name in ("small", "large"))
+        small, large = (os.path.join(self.folder, name) for name in ("small", "large"))
         subprocess.run([CAPTURE_KIT, "make", small, "10000"], check=True)
         subprocess.run([CAPTURE_KIT, "make", large, "200000"], check=True)
         _, out, _ = run("predict", "--pcap", "--entries", "200000", small)
@@ -239,7 +236,7 @@ class Sardinectl(unittest.TestCase):
 
     def test_what_is_no_snapshot(self):
         self.assertEqual(run("check", "/dev/null")[0], 1)
-        self.assertEqual(run("check", self.folder.name)[0], 1)
+        self.assertEqual(run("check", self.folder)[0], 1)
         self.assertEqual(run("check", self.path + ".none")[0], 3)
 
     def test_output_that_cannot_be_written(self):
@@ -251,7 +248,7 @@ class Sardinectl(unittest.TestCase):
         with open(self.path, "rb") as file:
             good = file.read()
         chance = random.Random(1)
-        path = os.path.join(self.folder.name, "hostile")
+        path = os.path.join(self.folder, "hostile")
         for round in range(150):
             data = bytearray(good)
             if round % 3 == 0:

@@ -2,7 +2,6 @@
 #include "bench.h"
 #include "policies.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define NIL            UINT32_MAX

@@ -7,6 +7,7 @@
  */
 #include "bench.h"
 #include "client.h"
+#include "fill.h"
 #include "workload.h"
 
 #include <stdio.h>
@@ -108,35 +109,25 @@ static uint64_t stride(uint64_t pairs)
         }
 }
 
-static double fill(sardine_cache *cache, const struct shape *shape)
+struct order {
+        const struct shape *shape;
+        uint64_t pairs, step;
+};
+
+static void make_pair(const void *ctx, uint64_t i, struct fill_pair *pair)
 {
-        static uint8_t query[BATCH][QUERY], response[BATCH][RESPONSE], reply[REPLY_MAX];
-        static size_t query_len[BATCH], response_len[BATCH];
-        static struct sardine_token token;
-        uint64_t pairs = shape->names * shape->subnets, step = stride(pairs), pair = 0, elapsed = 0;
-        for (uint64_t done = 0; done < pairs;) {
-                unsigned n = pairs - done < BATCH ? (unsigned)(pairs - done) : BATCH, stored = 0;
-                for (unsigned k = 0; k < n; k++, pair = (pair + step) % pairs) {
-                        query_len[k] = make_query(shape, pair, query[k]);
-                        response_len[k] =
-                            make_response(shape->names, pair, query[k], query_len[k], response[k]);
-                }
-                uint64_t start = bench_now();
-                for (unsigned k = 0; k < n; k++) {
-                        size_t len;
-                        if (client_lookup(cache, query[k], query_len[k], reply, &len, &token) == SARDINE_MISS)
-                                stored += sardine_insert(cache, &token, response[k], response_len[k], NULL,
-                                                         NULL) == SARDINE_STORED;
-                }
-                elapsed += bench_now() - start;
-                if (stored != n)
-                        bench_die("%u of %u answers were not new or not stored", n - stored, n);
-                done += n;
-                if (done % (BATCH * 64) == 0)
-                        bench_progress("fill", done, pairs);
-        }
-        bench_progress("fill", 1, 1);
-        return (double)pairs * 1e9 / (double)elapsed;
+        const struct order *order = ctx;
+        uint64_t number = (uint64_t)((unsigned __int128)i * order->step % order->pairs);
+        pair->query_len = make_query(order->shape, number, pair->query);
+        pair->response_len =
+            make_response(order->shape->names, number, pair->query, pair->query_len, pair->response);
+}
+
+static double fill_in(sardine_cache *cache, const struct shape *shape)
+{
+        uint64_t pairs = shape->names * shape->subnets;
+        const struct order order = {shape, pairs, stride(pairs)};
+        return fill_with(cache, make_pair, &order, 0, pairs, NULL, "fill");
 }
 
 static uint64_t random_pair(uint64_t k, uint64_t pairs)
@@ -204,12 +195,13 @@ static void report(const char *name, const char *suffix, const char *unit, doubl
 static void measure(const struct shape *shape, const char *suffix)
 {
         double variants = (double)(shape->names * shape->subnets);
+        fill_touch();
         uint64_t rss = bench_rss();
         struct sardine_options opt = client_options();
         if (shape->subnets > opt.max_networks)
                 opt.max_networks = (uint32_t)shape->subnets;
         sardine_cache *cache = client_create(&opt);
-        double rate = fill(cache, shape);
+        double rate = fill_in(cache, shape);
         uint64_t grown = bench_rss() - rss;
         struct sardine_stats stats = client_stats(cache);
         report("bytes_per_variant_rss", suffix, "byte", (double)grown / variants);

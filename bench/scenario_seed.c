@@ -5,6 +5,7 @@
  */
 #include "bench.h"
 #include "client.h"
+#include "fill.h"
 #include "workload.h"
 
 #include <math.h>
@@ -12,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH   256
-#define TTL     86400
 #define LOOKUPS 4000000 /* at most, in a pass */
 #define SAMPLES 1000000 /* lookups timed one by one, at most */
 #define CHECKED 20000   /* replies compared with what the upstream said, at most */
@@ -55,20 +54,18 @@ static double share(uint64_t part, uint64_t of)
         return (double)part / (double)of;
 }
 
-/* Look up, miss, insert: answers a second. Questions and answers are made a batch at a time, outside the
- * clock and in memory that was touched before, so neither their cost nor their bytes are counted. */
-static double fill(const char *step)
+static void make_pair(const void *ctx, uint64_t i, struct fill_pair *pair)
 {
-        static uint8_t query[BATCH][WORKLOAD_QUERY_MAX], response[BATCH][WORKLOAD_RESPONSE_MAX],
-            buf[REPLY_MAX];
-        static size_t query_len[BATCH], response_len[BATCH];
-        static struct sardine_token token;
-        uint64_t elapsed = 0;
+        (void)ctx;
+        pair->query_len = make_query(i, pair->query);
+        pair->response_len = workload_response(pair->query, pair->query_len, FILL_TTL, false, pair->response);
+}
+
+/* Look up, miss, insert: answers a second. */
+static double fill_in(const char *step)
+{
         if (!cache) {
-                memset(query, 1, sizeof query);
-                memset(response, 1, sizeof response);
-                memset(buf, 1, sizeof buf);
-                memset(&token, 1, sizeof token);
+                fill_touch();
                 allocations_before = bench_allocations();
                 rss_before = bench_rss();
                 struct sardine_options opt = client_options();
@@ -76,35 +73,13 @@ static double fill(const char *step)
                 opt.max_bytes = (uint64_t)bench_option("budget");
                 cache = client_create(&opt);
         }
-        for (uint64_t done = 0; done < entries;) {
-                unsigned n = entries - done < BATCH ? (unsigned)(entries - done) : BATCH;
-                for (unsigned k = 0; k < n; k++) {
-                        query_len[k] = make_query(done + k, query[k]);
-                        response_len[k] = workload_response(query[k], query_len[k], TTL, false, response[k]);
-                }
-                unsigned stored = 0;
-                uint64_t start = bench_now();
-                for (unsigned k = 0; k < n; k++) {
-                        size_t len;
-                        if (client_lookup(cache, query[k], query_len[k], buf, &len, &token) == SARDINE_MISS)
-                                stored += sardine_insert(cache, &token, response[k], response_len[k], NULL,
-                                                         NULL) == SARDINE_STORED;
-                }
-                elapsed += bench_now() - start;
-                if (stored != n)
-                        bench_die("%u of %u answers were not new or not stored", n - stored, n);
-                done += n;
-                if (done % (BATCH * 64) == 0)
-                        bench_progress(step, done, entries);
-        }
-        bench_progress(step, 1, 1);
-        return share(entries, elapsed) * 1e9;
+        return fill_with(cache, make_pair, NULL, 0, entries, NULL, step);
 }
 
 /* The first fill, and what it took. Returns the bytes. */
 static double measure_fill(void)
 {
-        double first = fill("fill");
+        double first = fill_in("fill");
         uint64_t grown = bench_rss() - rss_before;
         int64_t allocations = bench_allocations() - allocations_before;
         struct sardine_stats stats = client_stats(cache);
@@ -127,7 +102,7 @@ static void measure_refill(void)
         const struct sardine_selector everything = {.sz = sizeof everything};
         if (sardine_expunge(cache, &everything) < 0)
                 bench_die("not everything could be expunged");
-        bench_report("insert_per_s_steady", "1/s", fill("fill again"));
+        bench_report("insert_per_s_steady", "1/s", fill_in("fill again"));
 }
 
 static void make_list(void)
@@ -153,7 +128,7 @@ static void check_replies(void)
         const uint8_t *query = list;
         uint64_t hits = 0, n = n_lookups < CHECKED ? n_lookups : CHECKED;
         for (uint64_t k = 0; k < n; k++, query += 1 + query[0]) {
-                size_t len, want = workload_response(query + 1, query[0], TTL, false, expected);
+                size_t len, want = workload_response(query + 1, query[0], FILL_TTL, false, expected);
                 int outcome = client_lookup(cache, query + 1, query[0], buf, &len, NULL);
                 if (outcome == SARDINE_MISS && bench_option("budget"))
                         continue;

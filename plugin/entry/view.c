@@ -2,8 +2,6 @@
  * ENTRY_LAYOUT: see view.h. */
 #include "entry/view.h"
 
-#include <string.h>
-
 #include "entry/header.h"
 #include "entry/key.h"
 #include "entry/run.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "host/top.h"
 
-#include <string.h>
-
 enum {
         /* After so many samples the counts are halved: old fame fades. */
         AGE = 4096,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "host/watch.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>

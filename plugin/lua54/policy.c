@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "lua54/policy.h"
 
-#include <errno.h>
 #include <lauxlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 #include "policy/names.h"
 
 #include <stdbool.h>
-#include <string.h>
 
 #include "wire/name.h"
 

@@ -3,7 +3,6 @@
  * Inserts one of the largest and worst messages there are; the instructions of sardine_insert() are counted
  * from outside (test_cost.py). Prints what became of it. Without MESSAGE: prints their names. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "sardine.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "kit.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "entry/encode.h"

@@ -5,9 +5,6 @@
  * that this client is to get unless it says TC. */
 #include "kit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "wire/bytes.h"
 #include "wire/corpus.h"
 #include "wire/dns.h"

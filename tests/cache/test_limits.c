@@ -3,7 +3,6 @@
 #include "kit.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "wire/bytes.h"
 #include "wire/dns.h"

@@ -4,8 +4,6 @@
 #include "message.h"
 
 #include <ldns/ldns.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "wire/bytes.h"
 #include "wire/corpus.h"

@@ -2,7 +2,6 @@
 #include "policy_kit.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 unsigned policy_lines;

@@ -2,8 +2,6 @@
  * sardine_explain() with a policy: it looks where a lookup looks, and says what the policy said. */
 #include "policy_kit.h"
 
-#include <stdio.h>
-
 enum { A = LDNS_RR_TYPE_A };
 
 static const uint8_t kid[4] = {192, 0, 2, 7}, adult[4] = {198, 51, 100, 7};

@@ -3,10 +3,8 @@
 #include "file_kit.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "wire/dns.h"
 

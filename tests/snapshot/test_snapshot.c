@@ -2,7 +2,6 @@
  * Save, load, and what time, purges and other caches have to do with it (B35, B70, B84-B86). */
 #include "file_kit.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -5,7 +5,6 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <errno.h>
-#include <stdlib.h>
 
 #include "store/audit.h"
 #include "store/entries.h"

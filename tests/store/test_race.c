@@ -9,7 +9,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
-#include <stdlib.h>
 
 #include "store/audit.h"
 #include "store/entries.h"

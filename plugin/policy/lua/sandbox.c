@@ -2,7 +2,6 @@
  * The libraries of a policy. Instructions are counted in Lua code only, so what could work for long inside of
  * a library's function is bounded here. */
 #include <limits.h>
-#include <string.h>
 
 #include "policy/lua/lua_engine.h"
 

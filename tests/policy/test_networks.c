@@ -56,7 +56,11 @@ static void answer_for_all(const char *name)
 
 static void hit(struct ask ask)
 {
-        assert_int_equal(look(&kit, ask)->outcome, SARDINE_HIT);
+        const struct got *got = look(&kit, ask);
+        assert_int_equal(got->outcome, SARDINE_HIT);
+        /* Nobody is going to be told. */
+        assert_int_equal(got->answer.ecs_ipv4, 255);
+        assert_int_equal(got->answer.ecs_set, 0);
 }
 
 static void a_network_of_the_hook_takes_the_place_of_the_clients(void **state)

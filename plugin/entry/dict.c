@@ -150,9 +150,13 @@ enum {
         SLOTS = 512, /* four times the items: few probes */
         LONGEST = 1 + 17 + 1 + 3 + 1,
 };
+_Static_assert(LONGEST <= 3 * sizeof(uint64_t), "compared in three pieces");
 
-/* Codes by hash; rows of them are closed by a 0. */
-static uint8_t slots[SLOTS];
+/* Codes by hash, with the length of what they stand for, so that the items of others need not be fetched;
+ * rows of them are closed by a 0. */
+static struct {
+        uint8_t code, len;
+} slots[SLOTS];
 static uint8_t shorter[ENDINGS];
 
 static inline uint32_t slot_of(const uint8_t *p, size_t len)
@@ -161,12 +165,37 @@ static inline uint32_t slot_of(const uint8_t *p, size_t len)
         return (some ^ (uint32_t)len << 10) * 0x9e3779b1u >> 23;
 }
 
+static inline uint64_t load8(const uint8_t *p)
+{
+        uint64_t bytes;
+        memcpy(&bytes, p, sizeof bytes);
+        return bytes;
+}
+
+static inline uint32_t load4(const uint8_t *p)
+{
+        uint32_t bytes;
+        memcpy(&bytes, p, sizeof bytes);
+        return bytes;
+}
+
+/* For 2 to LONGEST bytes; a call would take longer than all the rest. */
+static inline bool same(const uint8_t *a, const uint8_t *b, size_t len)
+{
+        if (len < 4)
+                return a[0] == b[0] && a[1] == b[1] && a[len - 1] == b[len - 1];
+        if (len < 8)
+                return ((load4(a) ^ load4(b)) | (load4(a + len - 4) ^ load4(b + len - 4))) == 0;
+        uint64_t middle = len > 16 ? load8(a + 8) ^ load8(b + 8) : 0;
+        return ((load8(a) ^ load8(b)) | middle | (load8(a + len - 8) ^ load8(b + len - 8))) == 0;
+}
+
 static inline uint8_t find(const uint8_t *p, size_t len, bool ending)
 {
-        for (uint32_t slot = slot_of(p, len); slots[slot] != 0; slot = (slot + 1) % SLOTS) {
-                uint8_t code = slots[slot];
-                const struct dict_item *item = dict_item(code);
-                if (item->len == len && dict_is_ending(code) == ending && memcmp(item->wire, p, len) == 0)
+        for (uint32_t slot = slot_of(p, len); slots[slot].code != 0; slot = (slot + 1) % SLOTS) {
+                uint8_t code = slots[slot].code;
+                if (slots[slot].len == len && dict_is_ending(code) == ending &&
+                    same(dict_item(code)->wire, p, len))
                         return code;
         }
         return 0;
@@ -196,9 +225,10 @@ __attribute__((constructor)) static void build_table(void)
                 if (item->len == 0)
                         continue;
                 uint32_t slot = slot_of(item->wire, item->len);
-                while (slots[slot] != 0)
+                while (slots[slot].code != 0)
                         slot = (slot + 1) % SLOTS;
-                slots[slot] = (uint8_t)code;
+                slots[slot].code = (uint8_t)code;
+                slots[slot].len = item->len;
         }
         for (unsigned i = 0; i < ENDINGS; i++) {
                 const struct dict_item *item = &dict_items[i];

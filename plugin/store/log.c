@@ -7,6 +7,11 @@
 #include "entry/header.h"
 #include "store/epoch.h"
 
+enum {
+        LINE = 64,
+        AHEAD = 3, /* lines: two for most entries */
+};
+
 static void forget_lists(struct log *log)
 {
         for (unsigned c = 0; c < CLASSES; c++)
@@ -250,6 +255,10 @@ uint32_t log_append(struct log *log, unsigned class, const uint8_t *entry)
                 log->touched += touched - segment->touched;
                 segment->touched = touched;
         }
+        /* Where the next one goes: else the lock would be held until its lines have come from memory. */
+        uintptr_t end = (uintptr_t)segment_base(log, s) + segment->used;
+        for (unsigned line = 0; line < AHEAD; line++)
+                __builtin_prefetch((const void *)(end + line * LINE), 1);
         return log_location(log, s, offset);
 }
 

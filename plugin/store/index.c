@@ -6,10 +6,11 @@
 #include "store/fence.h"
 #include "store/memory.h"
 
-/* From this size on the index grows by huge pages: what is not used yet of the last one is then little beside
- * the rest. Small pages cannot be made huge later without making readers wait. */
 enum {
-        HUGE_FROM = 16 * BLOCK_SIZE,
+        /* So much of the index is in small pages, and it grows by them. Then it grows by huge ones: what is
+         * not used yet of the last one is then little beside the entries. Small pages cannot be made huge
+         * later without making readers wait. */
+        SMALL = BLOCK_SIZE / 2,
         /* Two suffice for large tables; of small ones (20,000 entries) every hundredth or so would lose one.
          */
         MOVES = 3,
@@ -22,19 +23,37 @@ static size_t bytes_for(uint64_t size)
         return memory_pages(size * sizeof(struct bucket));
 }
 
+/* Where the buckets begin in the reserved range, so that what comes after the small pages is on the boundary
+ * of a huge one. */
+static size_t before(const struct index *index)
+{
+        return index->huge ? BLOCK_SIZE - SMALL : 0;
+}
+
+static uint8_t *range(const struct index *index)
+{
+        return (uint8_t *)index->buckets - before(index);
+}
+
+static size_t range_len(const struct index *index)
+{
+        return before(index) + index->limit * sizeof(struct bucket);
+}
+
 int index_init(struct index *index, uint64_t limit, bool huge)
 {
         *index = (struct index){.limit = limit, .huge = huge, .touched = bytes_for(BUCKETS_MIN)};
-        index->buckets = memory_reserve(limit * sizeof(struct bucket));
-        if (!index->buckets)
+        uint8_t *p = memory_reserve(range_len(index));
+        if (!p)
                 return -ENOMEM;
+        index->buckets = (struct bucket *)(void *)(p + before(index));
         atomic_init(&index->size, BUCKETS_MIN);
         return 0;
 }
 
 void index_fini(struct index *index)
 {
-        memory_unreserve(index->buckets, index->limit * sizeof(struct bucket));
+        memory_unreserve(range(index), range_len(index));
 }
 
 size_t index_split_cost(const struct index *index)
@@ -44,8 +63,8 @@ size_t index_split_cost(const struct index *index)
 
 static void touch_more(struct index *index, uint64_t budget)
 {
-        if (index->huge && index->touched >= HUGE_FROM && index->touched % BLOCK_SIZE == 0 &&
-            budget >= BLOCK_SIZE) {
+        if (index->huge && index->touched % BLOCK_SIZE == SMALL && budget >= BLOCK_SIZE &&
+            index->touched + BLOCK_SIZE <= index->limit * sizeof(struct bucket)) {
                 memory_make_huge((uint8_t *)index->buckets + index->touched);
                 index->touched += BLOCK_SIZE;
         } else {
@@ -226,6 +245,6 @@ void index_reset(struct index *index)
         /* A reader that still has the old size finds zeroes. */
         size_t least = bytes_for(BUCKETS_MIN);
         memory_discard((uint8_t *)index->buckets + least, index->touched - least);
-        memory_make_small(index->buckets, index->limit * sizeof(struct bucket));
+        memory_make_small(range(index), range_len(index));
         index->touched = least;
 }

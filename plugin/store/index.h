@@ -23,6 +23,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "store/fence.h"
+
+#if defined(__SSE2__) && !defined(FENCE_BY_EXCHANGE)
+#include <emmintrin.h>
+#endif
+
 enum {
         SLOTS = 8,
         SLOTS_FULL = 7, /* entries a bucket, beyond which the index grows */
@@ -116,6 +122,36 @@ static inline uint32_t index_mix(uint32_t hash)
 static inline uint64_t index_size(const struct index *index)
 {
         return atomic_load_explicit(&index->size, memory_order_acquire);
+}
+
+/* Which of the slots of two buckets have this hash: a bit each, those of the first bucket lowest. Empty slots
+ * count as any others. The loads acquire. */
+static inline unsigned index_alike_plain(struct bucket *const bucket[2], uint32_t hash)
+{
+        unsigned mask = 0;
+        for (unsigned i = 2 * SLOTS; i-- > 0;)
+                mask = mask << 1 | (slot_hash(slot_get(&bucket[i / SLOTS]->slot[i % SLOTS])) == hash);
+        return mask;
+}
+
+static inline unsigned index_alike(struct bucket *const bucket[2], uint32_t hash)
+{
+#if defined(__SSE2__) && !defined(FENCE_BY_EXCHANGE)
+        /* The upper halves of two slots each; loads of x86 acquire, if the compiler leaves them in their
+         * place. */
+        const __m128i want = _mm_set1_epi32((int)(hash << 3)), bits = _mm_set1_epi32(~POPULARITY_MAX);
+        __m128i same[2 * SLOTS / 4];
+        for (unsigned i = 0; i < 2 * SLOTS / 4; i++) {
+                const __m128 *slots = (const __m128 *)(const void *)&bucket[i / 2]->slot[i % 2 * 4];
+                __m128 upper = _mm_shuffle_ps(slots[0], slots[1], _MM_SHUFFLE(3, 1, 3, 1));
+                same[i] = _mm_cmpeq_epi32(_mm_and_si128(_mm_castps_si128(upper), bits), want);
+        }
+        atomic_signal_fence(memory_order_acquire);
+        return (unsigned)_mm_movemask_epi8(
+            _mm_packs_epi16(_mm_packs_epi32(same[0], same[1]), _mm_packs_epi32(same[2], same[3])));
+#else
+        return index_alike_plain(bucket, hash);
+#endif
 }
 
 /* Room for `limit` buckets, none of it touched but the first BUCKETS_MIN. 0 or -ENOMEM. */

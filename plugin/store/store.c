@@ -159,15 +159,6 @@ struct found {
         uint64_t value; /* of the slot, at the time */
 };
 
-/* Which slots of the bucket have this hash: a bit each. */
-static inline unsigned alike(struct bucket *bucket, uint32_t hash)
-{
-        unsigned mask = 0;
-        for (unsigned i = SLOTS; i-- > 0;)
-                mask = mask << 1 | (slot_hash(slot_get(&bucket->slot[i])) == hash);
-        return mask;
-}
-
 static inline struct found lookup(struct store *store, uint32_t hash, store_match match, const void *key)
 {
         struct index *index = &store->index;
@@ -178,8 +169,7 @@ static inline struct found lookup(struct store *store, uint32_t hash, store_matc
                                             &index->buckets[index_address(index_mix(hash), size)]};
                 __builtin_prefetch(bucket[1]);
                 /* Both at once: which of the two it is in, nobody could guess. */
-                unsigned mask = alike(bucket[0], hash);
-                for (mask |= alike(bucket[1], hash) << SLOTS; mask; mask &= mask - 1) {
+                for (unsigned mask = index_alike(bucket, hash); mask; mask &= mask - 1) {
                         unsigned i = (unsigned)__builtin_ctz(mask);
                         slot_t *slot = &bucket[i / SLOTS]->slot[i % SLOTS];
                         uint64_t value = slot_get(slot);

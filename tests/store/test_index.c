@@ -31,6 +31,33 @@ static void growth_moves_to_the_new_bucket_only(void **state)
         }
 }
 
+/* The quick comparison and the plain one say the same, whatever is in the slots. */
+static void hashes_are_found_where_they_are(void **state)
+{
+        (void)state;
+        struct random random = {2};
+        struct bucket room[3];
+        for (unsigned n = 0; n < 20000; n++) {
+                struct bucket *const bucket[2] = {&room[n % 3], &room[n % 7 % 3]};
+                const uint32_t hash = (uint32_t)random_next(&random) & mask;
+                unsigned expected = 0;
+                for (unsigned i = 0; i < 3 * SLOTS; i++) {
+                        /* The same one, one with a single bit changed, any, or none. */
+                        uint64_t r = random_next(&random), low = r & UINT64_C(0x7ffffffff);
+                        uint32_t other = i % 4 == 0   ? hash
+                                         : i % 4 == 1 ? hash ^ 1u << r % HASH_BITS
+                                                      : (uint32_t)(r >> 35);
+                        slot_set(&room[i / SLOTS].slot[i % SLOTS],
+                                 i % 5 == 4 ? 0 : (uint64_t)other << 35 | low);
+                }
+                for (unsigned i = 0; i < 2 * SLOTS; i++)
+                        if (slot_hash(slot_get(&bucket[i / SLOTS]->slot[i % SLOTS])) == hash)
+                                expected |= 1u << i;
+                assert_int_equal(index_alike(bucket, hash), expected);
+                assert_int_equal(index_alike_plain(bucket, hash), expected);
+        }
+}
+
 static uint32_t inverse_multiplier(uint32_t odd)
 {
         uint32_t inverse = odd;
@@ -158,6 +185,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(growth_moves_to_the_new_bucket_only),
+            cmocka_unit_test(hashes_are_found_where_they_are),
             cmocka_unit_test(mix_is_a_bijection),
             cmocka_unit_test(every_size_is_as_full),
             cmocka_unit_test(small_tables_have_a_slot_for_all),

@@ -72,7 +72,7 @@ static size_t question_end(const struct reply *reply)
 }
 
 /* No record can be left out without telling: then none is sent. */
-static void truncate_all(struct reply *reply)
+static __attribute__((noinline)) void truncate_all(struct reply *reply)
 {
         memset(reply->counts, 0, sizeof reply->counts);
         reply->pos = question_end(reply);
@@ -450,7 +450,7 @@ static void put_ede(struct reply *reply, uint16_t code, const uint8_t *text, siz
 }
 
 /* All extended errors, with their texts if these fit, or none. */
-static void put_edes(struct reply *reply)
+static __attribute__((noinline)) void put_edes(struct reply *reply)
 {
         const struct entry_view *view = reply->view;
         int added = reply->params->add_ede;
@@ -479,7 +479,7 @@ static void put_edes(struct reply *reply)
 }
 
 /* Up to a multiple of the block, or as far as the limit goes. */
-static void put_padding(struct reply *reply)
+static __attribute__((noinline)) void put_padding(struct reply *reply)
 {
         size_t block = reply->params->pad_block, least = reply->pos + OPTION_FIXED;
         if (least > reply->limit)

@@ -22,6 +22,8 @@ enum {
         /* Lookups of a batch that are under way side by side: about as many cache misses as a core has room
            for. */
         BATCH = 16,
+        PREFETCH_MOST = 512, /* bytes of an entry */
+        CACHE_LINE = 64,
         /* Padding of replies to clients that pad their queries on encrypted transports (RFC 8467 s4.1). */
         PAD_BLOCK = 468,
         EDE_STALE = 3,           /* RFC 8914 s4.4 */
@@ -567,10 +569,21 @@ static bool batch_has(const struct batch *b, size_t i)
         return batch_query(b, i)->sz == b->query_size && batch_answer(b, i)->sz == b->answer_size;
 }
 
+/* The lines of an entry after the first two, of which the first has just been asked for. */
+static void prefetch_rest(const uint8_t *entry)
+{
+        uint32_t size = entry_size(entry);
+        if (size > PREFETCH_MOST)
+                size = PREFETCH_MOST;
+        for (uint32_t at = 2 * CACHE_LINE; at < size; at += CACHE_LINE)
+                __builtin_prefetch(entry + at);
+}
+
 __attribute__((flatten)) static void lookup_group(sardine_cache *cache, const struct batch *b, size_t first,
                                                   size_t n, int *outcomes)
 {
         struct lookup l[BATCH];
+        const uint8_t *entry[BATCH];
         store_enter(cache->store);
         for (size_t i = 0; i < n; i++) {
                 outcomes[i] = batch_has(b, first + i)
@@ -582,8 +595,10 @@ __attribute__((flatten)) static void lookup_group(sardine_cache *cache, const st
                         store_prefetch_bucket(cache->store, l[i].base_hash);
         }
         for (size_t i = 0; i < n; i++)
-                if (outcomes[i] == 0)
-                        store_prefetch_entry(cache->store, l[i].base_hash);
+                entry[i] = outcomes[i] == 0 ? store_prefetch_entry(cache->store, l[i].base_hash) : NULL;
+        for (size_t i = 0; i < n; i++)
+                if (entry[i])
+                        prefetch_rest(entry[i]);
         for (size_t i = 0; i < n; i++) {
                 struct sardine_answer *a = batch_answer(b, first + i);
                 bool bad = outcomes[i] < 0;

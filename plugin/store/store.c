@@ -251,7 +251,7 @@ void store_prefetch_place(struct store *store, uint64_t hash)
         evict_prefetch_ghost(store, store_fold(store, hash));
 }
 
-void store_prefetch_entry(struct store *store, uint64_t hash)
+const uint8_t *store_prefetch_entry(struct store *store, uint64_t hash)
 {
         enum {
                 LINE = 64,
@@ -259,15 +259,17 @@ void store_prefetch_entry(struct store *store, uint64_t hash)
         struct bucket *bucket[2];
         uint32_t folded = store_fold(store, hash);
         choices(store, folded, bucket);
-        for (unsigned b = 0; b < 2; b++)
-                for (unsigned i = 0; i < SLOTS; i++) {
-                        uint64_t value = slot_get(&bucket[b]->slot[i]);
-                        if (!slot_is(value, folded))
-                                continue;
-                        const uint8_t *entry = log_at(&store->log, slot_location(value));
-                        __builtin_prefetch(entry);
-                        __builtin_prefetch(entry + LINE);
-                }
+        const uint8_t *entry = NULL;
+        for (unsigned mask = index_alike(bucket, folded); mask; mask &= mask - 1) {
+                unsigned i = (unsigned)__builtin_ctz(mask);
+                uint64_t value = slot_get(&bucket[i / SLOTS]->slot[i % SLOTS]);
+                if (!slot_is(value, folded))
+                        continue;
+                entry = log_at(&store->log, slot_location(value));
+                __builtin_prefetch(entry);
+                __builtin_prefetch(entry + LINE);
+        }
+        return entry;
 }
 
 void store_lock(struct store *store)

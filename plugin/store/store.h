@@ -95,9 +95,10 @@ const uint8_t *store_find(struct store *store, uint64_t hash, store_match match,
                           uint32_t *popularity);
 
 /* For a caller with several keys at hand, to have their memory fetched side by side: first the buckets of
- * all, then the entries of all, then find. Between enter and leave; no effect but time. */
+ * all, then the entries of all, then find. Between enter and leave; no effect but time. An entry that is
+ * likely to be the one is returned, or NULL: its first two lines are on their way. */
 void store_prefetch_bucket(struct store *store, uint64_t hash);
-void store_prefetch_entry(struct store *store, uint64_t hash);
+const uint8_t *store_prefetch_entry(struct store *store, uint64_t hash);
 
 /* For a writer who will put something with this hash soon. May be called by anybody at any time. */
 void store_prefetch_place(struct store *store, uint64_t hash);

@@ -1188,13 +1188,15 @@ local core = {
     policy_data = policy_data, policy_metrics = policy_metrics,
 }
 require 'sardine_inspect'(core)
+local web, web_content = require 'sardine_web'(core)
 
 return {
     newPacketCache = newPacketCache,
     attach = attach,
     detach = detach,
     replace = replace,
-    web = require 'sardine_web'(core),
+    web = web,
+    webContent = web_content,
     options = function() return sorted_names(OPTIONS) end,
     version = abi.version,
 }

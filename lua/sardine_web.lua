@@ -343,24 +343,64 @@ local function remove_names(request, response)
     return answer(200, { purged = tostring(result) })
 end
 
--- Serve them all below a path of dnsdist's web server, "/sardine" if none is given.
-return function(options)
-    options = options or {}
-    local path = options.path or '/sardine'
+-- What there is below the path, but for removing names: by what follows the path, the type and what makes it.
+local function contents(path)
+    return {
+        [''] = { 'text/html; charset=utf-8', function() return (page.html:gsub('{{path}}', path)) end },
+        ['/page.js'] = { 'application/javascript; charset=utf-8', function() return page.script end },
+        ['/data'] = { 'application/json', function(since) return data(tonumber(since) or 0) end },
+        ['/metrics'] = { 'text/plain; version=0.0.4; charset=utf-8', metrics },
+    }
+end
+
+local function check_path(path)
     if type(path) ~= 'string' or not path:find('^/[%w/_.-]*[%w_-]$') then
         fail('web: path must be like "/sardine"')
     end
+end
+
+-- Until 1.9.5 dnsdist called Lua web handlers without its lock, side by side with whatever else was running in the same
+-- Lua state (its pull request 14341): once in some thousand requests that ended the process. Development versions call
+-- themselves 0.0.
+local function is_safe()
+    ffi.cdef 'int getpid(void);'
+    local pipe = io.popen(string.format('/proc/%d/exe --version 2>/dev/null || dnsdist --version', ffi.C.getpid()))
+    local said = pipe and pipe:read('*a') or ''
+    if pipe then
+        pipe:close()
+    end
+    local major, minor, patch = said:match('^dnsdist (%d+)%.(%d+)%.(%d+)')
+    if not major then
+        return false
+    end
+    local version = (major * 1000 + minor) * 1000 + patch
+    return version >= 1009005 or major == '0'
+end
+
+-- Serve them all below a path of dnsdist's web server, "/sardine" if none is given.
+local function web(options)
+    local path = options and options.path or '/sardine'
+    check_path(path)
+    if not is_safe() then
+        fail('web: before 1.9.5, dnsdist may crash when a web handler runs; serve the page with sardine-web instead (see WATCH.md)')
+    end
     core.start_to_watch()
-    registerWebHandler(path, handler('text/html; charset=utf-8', function()
-        return (page.html:gsub('{{path}}', path))
-    end))
-    registerWebHandler(path .. '/page.js', handler('application/javascript; charset=utf-8', function()
-        return page.script
-    end))
-    registerWebHandler(path .. '/data', handler('application/json', function(request)
-        return data(tonumber(request.getvars.since) or 0)
-    end))
-    registerWebHandler(path .. '/metrics', handler('text/plain; version=0.0.4; charset=utf-8', metrics))
+    for rest, content in pairs(contents(path)) do
+        registerWebHandler(path .. rest, handler(content[1], function(request)
+            return content[2](request.getvars.since)
+        end))
+    end
     registerWebHandler('/api/v1/cache', remove_names)
 end
+
+-- The same for sardine-web, which asks on the console: a first line with the type, then the content; nil if there is no
+-- such thing.
+local function web_content(path, rest, since)
+    check_path(path)
+    core.start_to_watch()
+    local content = contents(path)[rest]
+    return content and content[1] .. '\n' .. content[2](since)
+end
+
+return web, web_content
 end

@@ -314,6 +314,11 @@ class Dnsdist(Host):
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def dnsdist_version():
+    said = subprocess.run(["dnsdist", "--version"], capture_output=True, text=True, check=True, timeout=TIMEOUT).stdout
+    return tuple(int(number) for number in re.match(r"dnsdist (\d+)\.(\d+)\.(\d+)", said).groups())
+
+
 class DnsdistYaml(Dnsdist):
     """The standard lines are in YAML, and so is `more`; `lua` is the file in Lua beside them."""
 

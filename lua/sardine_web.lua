@@ -364,12 +364,14 @@ end
 -- themselves 0.0.
 local function is_safe()
     ffi.cdef 'int getpid(void);'
-    local pipe = io.popen(string.format('/proc/%d/exe --version 2>/dev/null || dnsdist --version', ffi.C.getpid()))
-    local said = pipe and pipe:read('*a') or ''
-    if pipe then
-        pipe:close()
+    local major, minor, patch
+    for _, program in ipairs { string.format('/proc/%d/exe', ffi.C.getpid()), 'dnsdist' } do
+        local pipe = not major and io.popen(program .. ' --version 2>/dev/null')
+        if pipe then
+            major, minor, patch = pipe:read('*a'):match('^dnsdist (%d+)%.(%d+)%.(%d+)')
+            pipe:close()
+        end
     end
-    local major, minor, patch = said:match('^dnsdist (%d+)%.(%d+)%.(%d+)')
     if not major then
         return false
     end

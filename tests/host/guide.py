@@ -91,6 +91,8 @@ class Operator:
         if self.web is not None:
             self.web.close()
             self.web = None
+            for file in ("console.conf", "web-password"):
+                os.unlink(f"{ROOT}/etc/dnsdist/{file}")
         host, self.host = self.host, None
         if host is not None:
             host.close()

@@ -647,9 +647,12 @@ int sardine_dnsdist_lookup(uint32_t pool, void *dq)
         return 0;
 }
 
-/* Expired data in place of a failure. Returns whether there was any. */
+/* Expired data in place of a failure. Returns whether there was any. Without a token nobody knows any more
+ * whose answers the client may see. */
 static bool rescue(struct worker *worker, sardine_cache *cache, unsigned rcode, void *dr)
 {
+        if (worker->flight.token.len == 0)
+                return false;
         struct sardine_query query;
         make_query(&query, dr, worker->flight.query, worker->flight.query_len);
         query.failure = rcode;
@@ -709,6 +712,8 @@ static struct worker *landing(void *dr)
 
 static void keep(struct worker *worker, sardine_cache *cache, void *dr)
 {
+        if (worker->flight.token.len == 0)
+                return;
         struct sardine_insert_info info = {.sz = sizeof info};
         if (dnsdist.is_temp_failure_ttl_set(dr)) {
                 info.failure_ttl_set = 1;
@@ -759,7 +764,7 @@ int sardine_dnsdist_catch_timeouts(int on)
 void sardine_dnsdist_timed_out(void *dr)
 {
         struct worker *worker = landing(dr);
-        if (worker == NULL || worker->flight.query_len == 0)
+        if (worker == NULL || worker->flight.query_len == 0 || worker->flight.token.len == 0)
                 return;
         struct sardine_query query;
         make_query(&query, dr, worker->flight.query, worker->flight.query_len);

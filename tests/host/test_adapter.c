@@ -538,6 +538,59 @@ static void what_cannot_be_exchanged_is_not_told(void **state)
         sardine_dnsdist_destroy(id);
 }
 
+/* A query of the tenant's, whose backend could not be told of the policy's network, comes to nothing. Then
+ * there is no token, and without one the question would be looked up as that of a client from anywhere. */
+static void b24_a_failure_without_a_token_gets_nothing_of_anothers(void **state)
+{
+        (void)state;
+        if (getenv("SARDINE_POLICY_ENGINE") == NULL)
+                skip(); /* built without policies */
+        enum { FAILS, TIMES_OUT, FINDS_NO_SERVER, IS_ANSWERED, WAYS };
+        struct sardine_options opt;
+        sardine_options_init(&opt, sizeof opt);
+        opt.stale_window = 3600;
+        opt.clock = the_clock;
+        sardine_cache *cache;
+        int id = sardine_dnsdist_create(&opt, SARDINE_DNSDIST_RESCUE, &cache, NULL, 0);
+        assert_true(id > 0);
+        set_policy(id, "return { key = function(q)\n"
+                       "  return {tag = q.pool, ecs = q.pool == 'tenant' and '2001:db8:5::/48' or nil}\n"
+                       "end }");
+        int tenant = sardine_dnsdist_pool("tenant");
+        assert_true(tenant > 0);
+        sardine_dnsdist_attach(0, (uint32_t)id);
+        sardine_dnsdist_attach((uint32_t)tenant, (uint32_t)id);
+        fill(0, 7);
+        sardine_dnsdist_no_server(SARDINE_DNSDIST_SERVFAIL);
+        sardine_dnsdist_mark_kept(1);
+        for (int expired = 0; expired <= 1; expired++) {
+                for (int way = 0; way < WAYS; way++) {
+                        struct packet p;
+                        set_query(&p, 7);
+                        p.room = p.len; /* none for an option */
+                        assert_int_equal(sardine_dnsdist_lookup((uint32_t)tenant, &p), 0);
+                        assert_true(p.has_token);
+                        p.room = 0;
+                        if (way == TIMES_OUT) {
+                                sardine_dnsdist_timed_out(&p);
+                        } else {
+                                set_response(&p, way == IS_ANSWERED ? 0 : 2);
+                                if (way == FINDS_NO_SERVER)
+                                        assert_int_equal(sardine_dnsdist_self_answered(&p), 0);
+                                else
+                                        sardine_dnsdist_response(&p);
+                                assert_int_equal(p.data[3] & 15, way == IS_ANSWERED ? 0 : 2);
+                                assert_int_equal(p.data[7], way == IS_ANSWERED);
+                        }
+                        assert_false(p.has_hit); /* neither late, nor kept */
+                }
+                clock_ms += 400 * 1000;
+        }
+        sardine_dnsdist_mark_kept(0);
+        sardine_dnsdist_no_server(SARDINE_DNSDIST_IGNORE);
+        sardine_dnsdist_destroy((uint32_t)id);
+}
+
 static atomic_bool stop;
 
 static void *look_up_and_store(void *arg)
@@ -598,6 +651,7 @@ int main(void)
             cmocka_unit_test(b55_do_added_for_a_cache_that_is_gone),
             cmocka_unit_test(b37_a_time_out_finds_the_tenants_expired_data),
             cmocka_unit_test(what_cannot_be_exchanged_is_not_told),
+            cmocka_unit_test(b24_a_failure_without_a_token_gets_nothing_of_anothers),
             cmocka_unit_test(test_limits),
             cmocka_unit_test(test_bad_option_is_explained),
             cmocka_unit_test(b61_exchange_and_free_under_load),

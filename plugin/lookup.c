@@ -716,6 +716,8 @@ int sardine_failed(sardine_cache *cache, const struct sardine_query *query, stru
                 if (!peek)
                         counters_add(&cache->counters, COUNT_RESCUED);
         }
+        if (outcome == SARDINE_MISS)
+                tell_network(&l, a);
         if (!peek && token.len == 0)
                 make_token(&l, &token);
         store_leave(cache->store);

@@ -106,6 +106,40 @@ static void the_hook_may_want_answers_for_everybody(void **state)
         assert_int_equal(got->answer.ecs_ipv6, 0);
 }
 
+/* An upstream that has failed is followed by another one, which is told the same. */
+static void a_failure_says_what_the_next_upstream_is_told(void **state)
+{
+        (void)state;
+        policy_set(&kit, "return { key = function(q)\n"
+                         "  if q.qname:is('none.example') then return {ecs = false} end\n"
+                         "  if q.qname:is('six.example') then return {ecs = '2001:db8::/32'} end\n"
+                         "  return {ecs = 20}\n"
+                         "end }");
+        const struct {
+                const char *name;
+                unsigned ipv4, family, prefix;
+        } cases[] = {{"none.example", 0, 0, 0}, {"six.example", 255, 2, 32}, {"a.example", 20, 1, 20}};
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+                const struct ask ask = ASK(cases[i].name, A, .options = own, .options_len = sizeof own);
+                uint8_t packet[1024], reply[1024];
+                struct sardine_query q = {.sz = sizeof q, .packet = packet, .failure = 2};
+                q.len = ask_packet(&ask, packet);
+                struct got *got = look(&kit, ask);
+                assert_int_equal(got->outcome, SARDINE_MISS);
+                struct sardine_token token = got->token, none = {.len = 0};
+                struct sardine_token *tokens[] = {&token, &none, NULL};
+                for (size_t t = 0; t < 3; t++) {
+                        struct sardine_answer a = {
+                            .sz = sizeof a, .buf = reply, .cap = sizeof reply, .token = tokens[t]};
+                        assert_int_equal(sardine_failed(kit.cache, &q, &a), SARDINE_MISS);
+                        assert_int_equal(a.ecs_ipv4, cases[i].ipv4);
+                        assert_int_equal(a.ecs_set, 1);
+                        assert_int_equal(a.ecs_family, cases[i].family);
+                        assert_int_equal(a.ecs_prefix, cases[i].prefix);
+                }
+        }
+}
+
 static void the_hook_may_want_shorter_prefixes(void **state)
 {
         (void)state;
@@ -179,6 +213,8 @@ int main(void)
             cmocka_unit_test_setup_teardown(a_network_of_the_hook_takes_the_place_of_the_clients,
                                             policy_setup, policy_teardown),
             cmocka_unit_test_setup_teardown(the_hook_may_want_answers_for_everybody, policy_setup,
+                                            policy_teardown),
+            cmocka_unit_test_setup_teardown(a_failure_says_what_the_next_upstream_is_told, policy_setup,
                                             policy_teardown),
             cmocka_unit_test_setup_teardown(the_hook_may_want_shorter_prefixes, policy_setup,
                                             policy_teardown),

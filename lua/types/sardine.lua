@@ -67,14 +67,14 @@ local Clock = {}
 
 ---@class sardine.Details
 ---@field reason? string why a lookup was bypassed
----@field stale_available? boolean on a miss: `allow_stale` would have given a reply
+---@field stale_available? boolean on a miss or a wait: `allow_stale` would have given a reply
 ---@field rcode? string of the reply
 ---@field ttl? integer remaining life of the reply; 0 when stale
 ---@field age? integer seconds since expiry when stale, else 0
 ---@field dnssec_ok? boolean the answer was fetched with DO=1
----@field ecs_ipv4? integer on a miss: by the policy, how much of a client's address the upstream may be told
+---@field ecs_ipv4? integer with "miss", "refresh" and "wait": by the policy, how much of a client's address the upstream may be told
 ---@field ecs_ipv6? integer
----@field ecs? string|false on a miss: the network that the upstream is to be told instead of what the query says; false: none
+---@field ecs? string|false as these: the network that the upstream is to be told instead of what the query says; false: none
 
 ---Which entries: all fields that are there must hold.
 ---@class sardine.Selector

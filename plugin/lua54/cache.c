@@ -124,16 +124,17 @@ static void push_details(lua_State *L, int outcome, const struct sardine_answer 
                 lua_pushboolean(L, answer->stale_available != 0);
                 lua_setfield(L, -2, "stale_available");
         }
+        bool asks = outcome == SARDINE_MISS || outcome == SARDINE_REFRESH || outcome == SARDINE_WAIT;
         const struct {
                 const char *name;
                 uint32_t prefix;
         } networks[] = {{"ecs_ipv4", answer->ecs_ipv4}, {"ecs_ipv6", answer->ecs_ipv6}};
         for (size_t i = 0; i < 2; i++)
-                if ((outcome == SARDINE_MISS || outcome == SARDINE_REFRESH) && networks[i].prefix <= 128) {
+                if (asks && networks[i].prefix <= 128) {
                         lua_pushinteger(L, networks[i].prefix);
                         lua_setfield(L, -2, networks[i].name);
                 }
-        if ((outcome == SARDINE_MISS || outcome == SARDINE_REFRESH) && answer->ecs_set) {
+        if (asks && answer->ecs_set) {
                 if (answer->ecs_family)
                         push_network(L, answer->ecs_family, answer->ecs_addr, answer->ecs_prefix);
                 else

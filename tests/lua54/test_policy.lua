@@ -195,6 +195,23 @@ function test.what_the_upstream_is_to_be_told()
     equal(details.ecs, nil)
 end
 
+function test.who_waits_or_has_failed_is_told_too()
+    local cache <close> = new()
+    assert(cache:policy_load(write "return {ecs = {ipv4 = 20, ipv6 = 40}}"))
+    local asked = query('a.example.', 'A', {ecs = '\0\1\24\0\203\0\113'})
+    local function told(expected, outcome, _, token, details)
+        equal(outcome, expected)
+        equal(details.ecs_ipv4, 20)
+        equal(details.ecs_ipv6, 40)
+        equal(details.ecs, '203.0.112.0/20')
+        return token
+    end
+    local token = told('miss', cache:lookup(asked, {coalesce = true}))
+    told('wait', cache:lookup(asked, {coalesce = true}))
+    told('miss', cache:failed(asked, {}, token))
+    told('miss', cache:failed(asked))
+end
+
 function test.lists_of_what_must_go()
     local cache <close> = new()
     kit.fill(cache, 'a.bad.example.', '\192\0\2\1')

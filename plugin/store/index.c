@@ -189,10 +189,27 @@ static bool move_slot(struct index *index, uint64_t from, slot_t *slot, uint64_t
         return true;
 }
 
-/* Make bucket `from` give up a slot by moving one resident, after at most depth - 1 moves of others. Where
- * the residents could go is fetched side by side; mostly one of the first few has room. */
-static slot_t *make_vacancy(struct index *index, uint64_t from, unsigned depth)
+/* The buckets from which residents are about to move, the last one first. */
+struct path {
+        uint64_t bucket;
+        const struct path *before;
+};
+
+static bool leads_through(const struct path *path, uint64_t bucket)
 {
+        for (; path; path = path->before)
+                if (path->bucket == bucket)
+                        return true;
+        return false;
+}
+
+/* Make the bucket at the end of the path give up a slot by moving one resident, after at most depth - 1 moves
+ * of others. Where the residents could go is fetched side by side; mostly one of the first few has room. No
+ * move leads back to a bucket of the path: that makes no room that fewer moves would not have made, and the
+ * residents there would not be those any more for whom `other` was found. */
+static slot_t *make_vacancy(struct index *index, const struct path *path, unsigned depth)
+{
+        const uint64_t from = path->bucket;
         const uint64_t size = index_size(index);
         for (unsigned first = 0; first < SLOTS; first += GROUP) {
                 slot_t *group = &index->buckets[from].slot[first];
@@ -205,10 +222,11 @@ static slot_t *make_vacancy(struct index *index, uint64_t from, unsigned depth)
                 }
                 for (unsigned i = 0; i < GROUP; i++) {
                         uint64_t to = other[i];
-                        if (to == from || may_escape(index, from, to))
+                        if (leads_through(path, to) || may_escape(index, from, to))
                                 continue;
+                        const struct path on = {to, path};
                         slot_t *empty =
-                            depth == 1 ? free_slot(&index->buckets[to]) : make_vacancy(index, to, depth - 1);
+                            depth == 1 ? free_slot(&index->buckets[to]) : make_vacancy(index, &on, depth - 1);
                         if (empty && move_slot(index, from, &group[i], to, empty))
                                 return &group[i];
                 }
@@ -227,7 +245,7 @@ slot_t *index_vacancy(struct index *index, uint32_t hash)
         }
         for (unsigned depth = 1; depth <= MOVES; depth++)
                 for (unsigned c = 0; c < 2; c++) {
-                        slot_t *slot = make_vacancy(index, at[c], depth);
+                        slot_t *slot = make_vacancy(index, &(const struct path){at[c], NULL}, depth);
                         if (slot)
                                 return slot;
                 }

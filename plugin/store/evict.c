@@ -88,9 +88,9 @@ void evict_forget(struct store *store)
                 memory_unreserve(ghosts, memory_pages(store_ghost_bytes(store)));
 }
 
-static uint16_t *ghost_place(const struct store *store, uint32_t hash)
+static uint16_t *ghost_place(const struct store *store, uint16_t *ghosts, uint32_t hash)
 {
-        return ghosts_of(store) + (hash >> 7 & store->ghosts_mask);
+        return ghosts + (hash >> 7 & store->ghosts_mask);
 }
 
 static uint16_t ghost_of(uint32_t hash)
@@ -104,25 +104,28 @@ bool evict_lay_ghost(struct store *store, uint32_t hash)
                 return false;
         if (!haunted(store))
                 return false;
-        uint16_t *ghost = ghost_place(store, hash);
+        uint16_t *ghost = ghost_place(store, ghosts_of(store), hash);
         if (*ghost != ghost_of(hash))
                 return false;
         *ghost = 0;
         return true;
 }
 
+/* Without the lock: they may be gone at any time. */
 void evict_prefetch_ghost(const struct store *store, uint32_t hash)
 {
-        if (ghosts_of(store) && haunted(store))
-                __builtin_prefetch(ghost_place(store, hash));
+        uint16_t *ghosts = ghosts_of(store);
+        if (ghosts && haunted(store))
+                __builtin_prefetch(ghost_place(store, ghosts, hash));
 }
 
 /* New negatives leave no ghost: a flood of them would drive out all others. */
 static void drop(struct store *store, slot_t *slot, unsigned class)
 {
         uint64_t value = slot_get(slot);
-        if (ghosts_of(store) && (slot_popularity(value) > 0 || class == CLASS_NEW)) {
-                *ghost_place(store, slot_hash(value)) = ghost_of(slot_hash(value));
+        uint16_t *ghosts = ghosts_of(store);
+        if (ghosts && (slot_popularity(value) > 0 || class == CLASS_NEW)) {
+                *ghost_place(store, ghosts, slot_hash(value)) = ghost_of(slot_hash(value));
                 set_haunted(store, true);
         }
         store_drop(store, slot);

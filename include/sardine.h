@@ -36,10 +36,10 @@
  *   - Threads: every function may be called from any thread at any time on a live cache, unless its comment
  *     says otherwise. Lookups take no lock. Only sardine_destroy() needs the caller to be alone.
  *   - fork(): a child has its own copies of all caches, and shares nothing with its parent, if no other
- * thread was inside of a call when it was made. Of one that was, the child keeps the locks, for good, and
- * never uses the memory again that it was reading. The thread that keeps a snapshot counts as inside of a
- * call all the time: fork before sardine_snapshot_keep(), or call nothing in the child for that cache, not
- *     even sardine_destroy(). No descriptor of the library's survives an execve().
+ *     thread was inside of a call when it was made. Of one that was, the child keeps the locks, for good,
+ *     and never uses the memory again that it was reading. The thread that keeps a snapshot counts as inside
+ *     of a call all the time: fork before sardine_snapshot_keep(), or call nothing in the child for that
+ *     cache, not even sardine_destroy(). No descriptor of the library's survives an execve().
  *   - Ownership: the library keeps no pointer of the caller's beyond the call, except the callbacks and their
  *     contexts in sardine_options, which must outlive the cache.
  *

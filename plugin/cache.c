@@ -209,6 +209,7 @@ int sardine_create(const struct sardine_options *wanted, sardine_cache **out)
         }
         pending_init(&cache->pending);
         policies_init(cache);
+        snapshot_init(cache);
         cache->options.max_bytes = store.max_bytes;
         *out = cache;
         return 0;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -82,6 +83,13 @@ static void give_up_journal(struct keeper *keeper, int err)
 /* Add to the journal, which is made when there is first anything to say. Under the lock. */
 static int add(struct keeper *keeper, const uint8_t *bytes, size_t len)
 {
+        struct stat file;
+        /* Removed by another one who saves at this path: it has what we had noted so far, and nothing to
+         * come. */
+        if (keeper->journal >= 0 && (fstat(keeper->journal, &file) != 0 || file.st_nlink == 0)) {
+                close(keeper->journal);
+                keeper->journal = -1;
+        }
         if (keeper->journal < 0) {
                 int fd = journal_open(keeper->journal_path);
                 if (fd < 0)
@@ -108,18 +116,33 @@ static const struct sardine_selector *nth(const struct snapshot_purge *purge, si
         return purge->n ? (const void *)((uintptr_t)purge->first + i * purge->stride) : NULL;
 }
 
+/* The one that notes purges now, locked; NULL: none does. */
+static struct keeper *lock_keeper(struct sardine_cache *cache)
+{
+        for (;;) {
+                struct keeper *keeper = atomic_load_explicit(&cache->snapshots.keeper, memory_order_acquire);
+                if (!keeper)
+                        return NULL;
+                pthread_mutex_lock(&keeper->lock);
+                if (!keeper->ended)
+                        return keeper;
+                pthread_mutex_unlock(&keeper->lock);
+                /* Another one begins only after this one has gone from here. */
+                if (atomic_load_explicit(&cache->snapshots.keeper, memory_order_acquire) == keeper)
+                        return NULL;
+        }
+}
+
 /* On disk first, then for those who are at it, and nothing of the keeper's in between: so whoever has not
  * been told finds it in the journal. */
 struct keeper *snapshot_lock_purging(struct sardine_cache *cache, const struct snapshot_purge *purge)
 {
-        struct keeper *keeper = atomic_load_explicit(&cache->snapshots.keeper, memory_order_acquire);
         size_t n = purge->n ? purge->n : 1;
         uint32_t now = cache_now(cache);
-        if (keeper) {
-                pthread_mutex_lock(&keeper->lock);
-                for (size_t i = 0; i < n && !keeper->ended; i++)
-                        note(keeper, nth(purge, i));
-        }
+        pthread_mutex_lock(&cache->snapshots.purging);
+        struct keeper *keeper = lock_keeper(cache);
+        for (size_t i = 0; keeper && i < n; i++)
+                note(keeper, nth(purge, i));
         store_lock(cache->store);
         for (size_t i = 0; i < n; i++)
                 purgelog_note(&cache->snapshots.purges, nth(purge, i));
@@ -133,27 +156,26 @@ void snapshot_unlock_purging(struct sardine_cache *cache, struct keeper *keeper)
         store_unlock(cache->store);
         if (keeper)
                 pthread_mutex_unlock(&keeper->lock);
+        pthread_mutex_unlock(&cache->snapshots.purging);
 }
 
-struct keeper *snapshot_hold_purges(struct sardine_cache *cache)
+void snapshot_hold_purges(struct sardine_cache *cache)
 {
-        struct keeper *keeper = atomic_load_explicit(&cache->snapshots.keeper, memory_order_acquire);
-        if (keeper)
-                pthread_mutex_lock(&keeper->lock);
-        return keeper;
+        pthread_mutex_lock(&cache->snapshots.purging);
 }
 
 /* The journal begins anew. If it cannot be removed it says more than needed: no harm. */
-void snapshot_release_purges(struct keeper *keeper, const char *saved)
+void snapshot_release_purges(struct sardine_cache *cache, const char *saved)
 {
-        if (!keeper)
-                return;
-        if (saved && strcmp(saved, keeper->path) == 0 &&
+        struct keeper *keeper = lock_keeper(cache);
+        if (keeper && saved && strcmp(saved, keeper->path) == 0 &&
             (unlink(keeper->journal_path) == 0 || errno == ENOENT) && keeper->journal >= 0) {
                 close(keeper->journal);
                 keeper->journal = -1;
         }
-        pthread_mutex_unlock(&keeper->lock);
+        if (keeper)
+                pthread_mutex_unlock(&keeper->lock);
+        pthread_mutex_unlock(&cache->snapshots.purging);
 }
 
 static void load(struct keeper *keeper)
@@ -371,6 +393,11 @@ int sardine_snapshot_stop(sardine_cache *cache)
         return err;
 }
 
+void snapshot_init(struct sardine_cache *cache)
+{
+        pthread_mutex_init(&cache->snapshots.purging, NULL);
+}
+
 void snapshot_end(struct sardine_cache *cache)
 {
         sardine_snapshot_stop(cache);
@@ -380,6 +407,7 @@ void snapshot_end(struct sardine_cache *cache)
                 keeper_free(keeper);
         }
         purgelog_fini(&cache->snapshots.purges);
+        pthread_mutex_destroy(&cache->snapshots.purging);
         free(cache->purged);
 }
 

@@ -157,13 +157,13 @@ static int save_all(struct save *save)
  * the journal that belongs to it. Nearly everything is on disk already. */
 static int finish(struct save *save, const char *path)
 {
-        struct keeper *keeper = snapshot_hold_purges(save->cache);
+        snapshot_hold_purges(save->cache);
         int err = write_purges(save);
         if (err)
                 snapshot_abandon(&save->writer);
         else
                 err = snapshot_finish(&save->writer, save->count);
-        snapshot_release_purges(keeper, err ? NULL : path);
+        snapshot_release_purges(save->cache, err ? NULL : path);
         return err;
 }
 

@@ -3,6 +3,7 @@
 #ifndef SNAPSHOT_SNAPSHOT_H
 #define SNAPSHOT_SNAPSHOT_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,6 +17,9 @@ struct keeper;
 
 /* A cache's part in it. */
 struct snapshots {
+        /* Purges begin one by one, and none while a snapshot gets its name. Before a keeper's lock, which is
+         * before the store's. */
+        pthread_mutex_t purging;
         struct purgelog purges;
         struct keeper *_Atomic keeper; /* NULL: no thread keeps a snapshot */
         struct keeper *ended;          /* under the store's lock */
@@ -53,10 +57,13 @@ struct snapshot_purge {
 struct keeper *snapshot_lock_purging(struct sardine_cache *cache, const struct snapshot_purge *purge);
 void snapshot_unlock_purging(struct sardine_cache *cache, struct keeper *keeper);
 
-/* If purges are noted, none begins until they are released: then, if `saved` is the file that they are noted
- * beside, it knows of all of them, and is on disk. NULL: nothing was saved. */
-struct keeper *snapshot_hold_purges(struct sardine_cache *cache);
-void snapshot_release_purges(struct keeper *keeper, const char *saved);
+/* No purge begins until they are released: then, if `saved` is the file that they are noted beside, it knows
+ * of all of them, and is on disk. NULL: nothing was saved. */
+void snapshot_hold_purges(struct sardine_cache *cache);
+void snapshot_release_purges(struct sardine_cache *cache, const char *saved);
+
+/* A new cache. */
+void snapshot_init(struct sardine_cache *cache);
 
 /* The cache is going. */
 void snapshot_end(struct sardine_cache *cache);

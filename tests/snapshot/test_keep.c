@@ -383,6 +383,25 @@ static void b70_a_purge_that_no_journal_has_is_in_the_new_snapshot(void **state)
         free(after);
 }
 
+/* Two caches at one path, as of two processes while one takes over from the other. */
+static void b70_a_journal_that_another_one_removed_begins_anew(void **state)
+{
+        (void)state;
+        keep(&old, 0, false, false);
+        keep(&new, 0, false, false);
+        fill_variety(&old, 5);
+        expunge(&new, "example.com");
+        assert_true(file_there(path_of("s.purges")));
+        sardine_snapshot_request(old.cache);
+        await(&old, 0, 1);
+        assert_false(file_there(path_of("s.purges")));
+        expunge(&new, "example.com");
+        assert_true(file_there(path_of("s.purges")));
+        kit_close(&new);
+        kit_open(&new);
+        assert_int_equal(load(&new, path_of("s")).purged, 1);
+}
+
 static void b70_purges_noted_by_many_at_once(void **state)
 {
         (void)state;
@@ -700,6 +719,7 @@ int main(void)
             cmocka_unit_test_setup_teardown(b70_purges_missed_while_down, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_a_journal_stays_with_a_snapshot_that_stays, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_a_purge_that_no_journal_has_is_in_the_new_snapshot, setup,
+            cmocka_unit_test_setup_teardown(b70_a_journal_that_another_one_removed_begins_anew, setup,
                                             teardown),
             cmocka_unit_test_setup_teardown(b70_purges_noted_by_many_at_once, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_a_purge_of_everything_too, setup, teardown),

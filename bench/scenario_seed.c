@@ -197,7 +197,7 @@ static double lookup_rate(unsigned threads)
 
 /* The same lookups as in a pass of one thread, in groups. Mean time of a lookup; filling in the structs is
  * part of it. */
-__attribute__((noinline)) static double batch_ns(void)
+__attribute__((noinline)) static double look_up_in_batches(void)
 {
         static uint8_t buf[GROUP][WORKLOAD_UDP_SIZE];
         struct sardine_query q[GROUP] = {{0}};
@@ -277,7 +277,7 @@ static void seed_run(void)
         bench_progress("look up", 1, 3);
         double all = lookup_rate(threads);
         bench_progress("look up", 2, 3);
-        double batch = batch_ns();
+        double batch = look_up_in_batches();
         bench_progress("look up", 1, 1);
         bench_report("lookup_ns_mean", "ns", 1e9 / one);
         report_percentiles();

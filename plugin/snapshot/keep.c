@@ -84,8 +84,7 @@ static void give_up_journal(struct keeper *keeper, int err)
 static int add(struct keeper *keeper, const uint8_t *bytes, size_t len)
 {
         struct stat file;
-        /* Removed by another one who saves at this path: it has what we had noted so far, and nothing to
-         * come. */
+        /* Removed by another one who saves at this path: what is noted from now on must have a name again. */
         if (keeper->journal >= 0 && (fstat(keeper->journal, &file) != 0 || file.st_nlink == 0)) {
                 close(keeper->journal);
                 keeper->journal = -1;

@@ -383,6 +383,22 @@ static void b70_a_purge_that_no_journal_has_is_in_the_new_snapshot(void **state)
         free(after);
 }
 
+static void purges_wait(void)
+{
+        assert_int_equal(pthread_mutex_trylock(&old.cache->snapshots.purging), EBUSY);
+}
+
+/* Else one would be neither in the file nor noted anywhere. */
+static void b70_no_purge_begins_while_a_file_gets_its_name(void **state)
+{
+        (void)state;
+        fill_variety(&old, 5);
+        at_the_end = purges_wait;
+        assert_int_equal(sardine_snapshot_save(old.cache, path_of("s"), NULL), 0);
+        assert_null(at_the_end);
+        expunge(&old, "example.com"); /* and then they can */
+}
+
 /* Two caches at one path, as of two processes while one takes over from the other. */
 static void b70_a_journal_that_another_one_removed_begins_anew(void **state)
 {
@@ -722,6 +738,7 @@ int main(void)
                                             teardown),
             cmocka_unit_test_setup_teardown(b70_a_journal_that_another_one_removed_begins_anew, setup,
                                             teardown),
+            cmocka_unit_test_setup_teardown(b70_no_purge_begins_while_a_file_gets_its_name, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_purges_noted_by_many_at_once, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_a_purge_of_everything_too, setup, teardown),
             cmocka_unit_test_setup_teardown(b70_what_a_list_removed_stays_removed, setup, teardown),
